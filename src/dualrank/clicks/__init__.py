@@ -1,0 +1,1 @@
+"""How users click: from grades and positions to clicks."""

@@ -1,0 +1,1 @@
+"""What comes in: LETOR text, public and generated sets, click logs."""

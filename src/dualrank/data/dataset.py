@@ -1,0 +1,157 @@
+"""The noun that carries documents: one matrix for all of them, offsets per query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dualrank.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Queries with their candidate documents, as a few flat arrays.
+
+    The documents of query `q` are the rows `offsets[q]:offsets[q + 1]` of `features`. Readers
+    and `from_arrays` check what comes in; the constructor trusts its arguments.
+
+    >>> data = Dataset.from_arrays([[0.1], [0.7], [0.3]], qid=[7, 7, 9], grades=[0, 2, 1])
+    >>> data
+    Dataset(2 queries, 3 documents, 1 feature, grades 0 to 2)
+    >>> data.lengths
+    array([2, 1])
+    """
+
+    features: NDArray[np.float32]
+    offsets: NDArray[np.int64]
+    query_ids: NDArray[np.str_]
+    grades: NDArray[np.float32] | None = None
+    doc_ids: NDArray[np.str_] | None = None
+    max_grade: float = 0.0
+    feature_names: tuple[str, ...] | None = None
+
+    @classmethod
+    def from_arrays(
+        cls,
+        features: ArrayLike,
+        qid: ArrayLike,
+        grades: ArrayLike | None = None,
+        *,
+        doc_ids: ArrayLike | None = None,
+        max_grade: float | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> Dataset:
+        """Build a data set from arrays with one row per document, rows of a query together."""
+        matrix = np.ascontiguousarray(features, dtype=np.float32)
+        if matrix.ndim != 2:
+            raise DataError(
+                f"features must be a matrix of documents by features, not of {matrix.ndim} "
+                "dimensions"
+            )
+        ids = np.asarray(qid)
+        if ids.shape != (len(matrix),):
+            raise DataError(f"qid has shape {ids.shape}, but there are {len(matrix)} documents")
+        if len(matrix) == 0:
+            raise DataError("there are no documents")
+        bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+        if len(bad):
+            raise DataError(f"row {bad[0]} of features holds nan or infinity")
+        starts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]])
+        names = ids[starts].astype(str)
+        unique, counts = np.unique(names, return_counts=True)
+        if len(unique) < len(names):
+            raise DataError(
+                f"query {unique[counts > 1][0]!r} occurs in separate places; "
+                "rows of one query must stand together"
+            )
+        return cls(
+            features=matrix,
+            offsets=np.append(starts, len(matrix)).astype(np.int64),
+            query_ids=names,
+            doc_ids=None if doc_ids is None else np.asarray(doc_ids).astype(str),
+            feature_names=None if feature_names is None else tuple(feature_names),
+        )._with_grades(grades, max_grade)
+
+    def _with_grades(self, grades: ArrayLike | None, max_grade: float | None) -> Dataset:
+        if grades is None:
+            return replace(self, max_grade=max_grade or 0.0)
+        values = np.ascontiguousarray(grades, dtype=np.float32)
+        if values.shape != (len(self.features),):
+            raise DataError(
+                f"grades has shape {values.shape}, but there are {len(self.features)} documents"
+            )
+        bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+        if len(bad):
+            raise DataError(f"row {bad[0]} has grade {values[bad[0]]:g}; grades are 0 or more")
+        highest = float(values.max())
+        if max_grade is not None and highest > max_grade:
+            raise DataError(
+                f"row {int(values.argmax())} has grade {highest:g}, "
+                f"above the declared maximum of {max_grade:g}"
+            )
+        return replace(self, grades=values, max_grade=highest if max_grade is None else max_grade)
+
+    def __repr__(self) -> str:
+        n = self.feature_count
+        grades = "no grades" if self.grades is None else f"grades 0 to {self.max_grade:g}"
+        return (
+            f"Dataset({len(self)} {'query' if len(self) == 1 else 'queries'}, "
+            f"{self.document_count} document{'s' * (self.document_count != 1)}, "
+            f"{n} feature{'s' * (n != 1)}, {grades})"
+        )
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def document_count(self) -> int:
+        """How many documents there are, over all queries."""
+        return len(self.features)
+
+    @property
+    def feature_count(self) -> int:
+        """How many features each document has."""
+        return self.features.shape[1]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Documents per query."""
+        return np.diff(self.offsets)
+
+    @property
+    def query_of_document(self) -> NDArray[np.int64]:
+        """The index of the query that each document belongs to."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    def require_grades(self) -> NDArray[np.float32]:
+        """The grades, or an error that says that they are missing."""
+        if self.grades is None:
+            raise DataError("this data set has no grades; they are needed here")
+        return self.grades
+
+    def take(self, queries: ArrayLike) -> Dataset:
+        """The data set of these queries (indices), in this order."""
+        chosen = np.asarray(queries, dtype=np.int64)
+        lengths = self.lengths[chosen]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], lengths)
+        return replace(
+            self,
+            features=np.ascontiguousarray(self.features[rows]),
+            offsets=offsets,
+            query_ids=self.query_ids[chosen],
+            grades=None if self.grades is None else self.grades[rows],
+            doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
+        )
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Training, validation and test queries of one collection."""
+
+    train: Dataset
+    valid: Dataset
+    test: Dataset

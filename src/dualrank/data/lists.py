@@ -1,0 +1,62 @@
+"""What was displayed: ranked lists of a fixed depth over the documents of a data set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.data.dataset import Dataset
+
+PADDING = -1
+
+
+@dataclass(frozen=True, eq=False)
+class RankedLists:
+    """One displayed list per row: `documents[l, i]` is the data set's row shown at rank `i + 1`.
+
+    Lists shorter than the depth end in `PADDING`, which is never clicked, never in a softmax
+    and never in a metric.
+    """
+
+    documents: NDArray[np.int32]
+    queries: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    @property
+    def depth(self) -> int:
+        """The longest list that can be displayed."""
+        return self.documents.shape[1]
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """True where a document was displayed."""
+        return self.documents != PADDING
+
+    def gather(self, values: NDArray[np.generic], padding: float = 0.0) -> NDArray[np.generic]:
+        """Per-document values (grades, scores) laid out like the lists."""
+        return np.where(self.mask, values[self.documents], values.dtype.type(padding))
+
+
+def rank_documents(dataset: Dataset, scores: NDArray[np.floating]) -> NDArray[np.int64]:
+    """All documents, query by query, best first; ties keep the order of the input."""
+    return np.lexsort((-scores, dataset.query_of_document))
+
+
+def top_lists(dataset: Dataset, scores: NDArray[np.floating], depth: int = 10) -> RankedLists:
+    """The top of each query's ranking by `scores`, as one displayed list per query.
+
+    >>> data = Dataset.from_arrays([[0.0]] * 3, qid=[1, 1, 2])
+    >>> top_lists(data, np.array([0.1, 0.9, 0.5]), depth=2).documents
+    array([[ 1,  0],
+           [ 2, -1]], dtype=int32)
+    """
+    order = rank_documents(dataset, scores)
+    ranks = np.arange(len(order)) - np.repeat(dataset.offsets[:-1], dataset.lengths)
+    shown = ranks < depth
+    documents = np.full((len(dataset), depth), PADDING, dtype=np.int32)
+    documents[dataset.query_of_document[shown], ranks[shown]] = order[shown]
+    return RankedLists(documents, np.arange(len(dataset), dtype=np.int32))

@@ -1,0 +1,21 @@
+"""What goes wrong in a way that the user can mend.
+
+Every message is one sentence that says where, what was found and what was expected. The
+command line prints it and exits with 2; Python callers catch `DualrankError`.
+"""
+
+
+class DualrankError(Exception):
+    """The user can mend this; the message says how."""
+
+
+class DataError(DualrankError):
+    """A file or array does not hold what it should."""
+
+
+class SettingsError(DualrankError):
+    """A setting is out of its range, or two settings contradict each other."""
+
+
+class CheckpointError(DualrankError):
+    """A checkpoint or model directory is damaged, or belongs to another run."""

@@ -1,0 +1,1 @@
+"""How good a ranking is, and whether a difference is real."""

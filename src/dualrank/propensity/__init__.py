@@ -1,0 +1,1 @@
+"""How examination is estimated."""

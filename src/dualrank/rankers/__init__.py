@@ -1,0 +1,1 @@
+"""f(x): the models that score a document."""

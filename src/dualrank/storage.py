@@ -1,0 +1,44 @@
+"""Files that are either whole or not there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def atomic_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
+    """Open a file for writing that appears under its name only when all of it is written.
+
+    The bytes go to a temporary file beside `path`, which replaces it at the end; if anything
+    fails, what stood there before still stands. `durable` waits until the disk has the bytes.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write text atomically."""
+    with atomic_file(path) as file:
+        file.write(text.encode())
+
+
+def sha256_of_file(path: Path) -> str:
+    """The sha256 of a file's bytes, as hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
