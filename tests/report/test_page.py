@@ -74,6 +74,7 @@ def test_page_says_what_was_found_run_and_how_to_read_it(html):
         "How to read this",
         "A gain on simulated clicks is not a gain on your users",
         "Fisher’s randomisation test with 100,000 permutations at the level 0.05",
+        "about 5 would be marked",
         "ideal order over all documents of the query",
         "train 8,000, valid 800, test 2,000",
         "dualrank reproduce oracle-mode --seeds 5",

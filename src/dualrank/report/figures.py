@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Panel = Literal["examination", "weight"]
 
-_SIZE = (5.0, 3.3)
+_SIZE = (4.6, 3.1)
 _TEXT = 9.5
 _CURVE_LABELS = {"dla": "learned (DLA)", "randlist": "measured (RandList)"}
 
@@ -59,7 +59,7 @@ def propensity_figure(
         if truth is not None:
             y = 1 / truth if weight else truth
             # Wide and pale below the others: where an estimate is right, it still shows.
-            ax.plot(_positions(y), y, color=LIGHT["ink"], lw=7, alpha=0.2, label="true")
+            ax.plot(_positions(y), y, color=LIGHT["ink"], lw=7, alpha=0.27, label="true")
         for name, curve in curves.items():
             mean, low, high = inverse(curve) if weight else curve
             _line(ax, name, _positions(mean), mean, low, high, _CURVE_LABELS.get(name))

@@ -45,8 +45,8 @@ _SETTINGS = {
     "ranker": "Ranker",
     "steps": "Training steps",
     "batch_size": "Batch size",
-    "eta": "Severity of the position bias, η",
-    "epsilon": "Clicks on irrelevant results, ε",
+    "eta": "Position bias, η",
+    "epsilon": "Click noise, ε",
     "true_examination": "True examination",
     "seeds": "Seeds",
 }
@@ -161,7 +161,9 @@ def _summary(results: Results) -> str:
         _text(results.settings["data"]) if results.settings.get("data") else "",
         f"{len(results.methods)} methods" if len(results.methods) > 1 else "",
         f"{seeds} seed{'s' * (seeds != 1)}" if seeds else "",
-        duration(sum(run.seconds for run in results.runs)) if results.runs else "",
+        f"{duration(sum(run.seconds for run in results.runs))} of computing"
+        if results.runs
+        else "",
     ]
     return " · ".join(part for part in parts if part)
 
@@ -182,6 +184,7 @@ def _test(results: Results) -> dict[str, str] | None:
         "name": "Fisher’s randomisation test" if name == "fisher" else name,
         "permutations": f" with {_text(permutations)} permutations" if permutations else "",
         "alpha": _text(test.get("alpha", 0.05)),
+        "by_chance": _text(100.0 * test.get("alpha", 0.05)),
     }
 
 
