@@ -226,7 +226,7 @@ def _times(results: Results) -> str:
     for name in ordered_methods(results):
         seconds = [run.seconds for run in results.of(name)]
         means.append(f"{method(name).label} {duration(sum(seconds) / len(seconds))}")
-    return ", ".join(means)
+    return "; ".join(means)
 
 
 def duration(seconds: float) -> str:
