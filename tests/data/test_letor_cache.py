@@ -1,0 +1,266 @@
+"""The cache spares the second parsing and never gives what the file no longer holds."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from dualrank.data import letor, letor_parser
+from dualrank.data.letor import read_letor
+from dualrank.errors import DataError
+
+TEXT = "2 qid:7 1:0.5 2:1 # docid = A\n0 qid:7 1:0.25 2:3\n1 qid:8 2:4\n"
+
+
+@pytest.fixture
+def source(tmp_path, monkeypatch):
+    """A file that was written a while ago, and a user's cache directory apart from it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user-cache"))
+    folder = tmp_path / "data"
+    folder.mkdir()
+    path = folder / "train.txt"
+    path.write_text(TEXT)
+    make_old(path)
+    return path
+
+
+@pytest.fixture
+def parsings(monkeypatch):
+    """A list that grows with every parsing."""
+    calls = []
+    parse = letor_parser.parse_letor
+
+    def counted(*arguments, **options):
+        calls.append(1)
+        return parse(*arguments, **options)
+
+    monkeypatch.setattr(letor_parser, "parse_letor", counted)
+    return calls
+
+
+def make_old(path, seconds=100):
+    moment = time.time() - seconds
+    os.utime(path, (moment, moment))
+
+
+def assert_equals_text(data):
+    assert data.features.tolist() == [[0.5, 1], [0.25, 3], [0, 4]]
+    assert data.grades.tolist() == [2, 0, 1]
+    assert data.query_ids.tolist() == ["7", "8"]
+    assert data.doc_ids.tolist() == ["A", "", ""]
+    assert data.max_grade == 2
+
+
+def beside(path):
+    return path.with_name(path.name + ".dualrank-cache")
+
+
+def arrays(path):
+    (directory,) = [entry for entry in beside(path).iterdir() if entry.is_dir()]
+    return directory
+
+
+def test_the_second_reading_does_not_parse(source, parsings):
+    assert_equals_text(read_letor(source))
+    assert beside(source).is_dir()
+    assert_equals_text(read_letor(source))
+    assert len(parsings) == 1
+
+
+def test_the_second_reading_does_not_import_numba(source):
+    read_letor(source)
+    program = (
+        "import sys; from dualrank.data.letor import read_letor; "
+        f"read_letor({str(source)!r}); assert 'numba' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_without_cache_nothing_is_left_on_disk(source, parsings):
+    for _ in range(2):
+        assert_equals_text(read_letor(source, cache=False))
+    assert len(parsings) == 2
+    assert list(source.parent.iterdir()) == [source]
+
+
+def test_a_touched_file_is_compared_by_content_once(source, parsings, monkeypatch):
+    read_letor(source)
+    make_old(source, 50)
+    assert_equals_text(read_letor(source))
+    monkeypatch.setattr("dualrank.data.letor_cache.sha256_of_file", None)
+    assert_equals_text(read_letor(source))
+    assert len(parsings) == 1
+
+
+def test_a_change_is_noticed_even_at_the_same_size(source, parsings):
+    read_letor(source)
+    source.write_text(TEXT.replace("0.25", "0.75"))
+    assert read_letor(source).features[1, 0] == 0.75
+    assert len(parsings) == 2
+    assert len(list(beside(source).iterdir())) == 2
+
+
+def test_a_change_within_one_tick_of_the_clock_is_noticed(source):
+    moment = time.time_ns()
+    for value in ("0.25", "0.75"):
+        source.write_text(TEXT.replace("0.25", value))
+        os.utime(source, ns=(moment, moment))
+        assert read_letor(source).features[1, 0] == float(value)
+
+
+def test_other_arguments_have_another_cache(source, parsings):
+    for _ in range(2):
+        assert read_letor(source).feature_count == 2
+        assert read_letor(source, features=5).feature_count == 5
+        assert read_letor(source, max_grade=4).max_grade == 4
+        assert read_letor(source, missing_above=3).features.max() == 3
+    assert len(parsings) == 4
+
+
+DAMAGES = {
+    "manifest is cut": lambda path: cut(next(beside(path).glob("*.json"))),
+    "manifest is other json": lambda path: next(beside(path).glob("*.json")).write_text("[1, 2]"),
+    "features are cut": lambda path: cut(arrays(path) / "features.npy"),
+    "features are missing": lambda path: (arrays(path) / "features.npy").unlink(),
+    "grades are written over": lambda path: np.save(arrays(path) / "grades.npy", np.ones(3)),
+    "grades are pickled": lambda path: np.save(
+        arrays(path) / "grades.npy", np.array([{}], object), allow_pickle=True
+    ),
+    "ids are garbage": lambda path: (arrays(path) / "query_ids.npy").write_bytes(b"garbage" * 30),
+    "ids are missing": lambda path: (arrays(path) / "doc_ids.npy").unlink(),
+}
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_cache_is_made_anew(source, parsings, damage):
+    read_letor(source)
+    DAMAGES[damage](source)
+    assert_equals_text(read_letor(source))
+    assert_equals_text(read_letor(source))
+    assert len(parsings) == 2
+
+
+def test_arrays_that_do_not_belong_together_are_made_anew(source, parsings):
+    read_letor(source)
+    np.save(arrays(source) / "grades.npy", np.ones(2, np.float32))
+    manifest = next(beside(source).glob("*.json"))
+    content = json.loads(manifest.read_text())
+    stat = (arrays(source) / "grades.npy").stat()
+    content["files"]["grades.npy"] = [stat.st_size, stat.st_mtime_ns]
+    manifest.write_text(json.dumps(content))
+    assert_equals_text(read_letor(source))
+    assert len(parsings) == 2
+
+
+def test_a_cache_of_another_format_is_made_anew(source, parsings):
+    read_letor(source)
+    manifest = next(beside(source).glob("*.json"))
+    manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 0'))
+    assert_equals_text(read_letor(source))
+    assert len(parsings) == 2
+
+
+def test_what_a_killed_process_left_is_ignored_and_later_removed(source):
+    read_letor(source)
+    left = beside(source) / arrays(source).name.replace(arrays(source).name[-8:], "deadbeef")
+    left.mkdir()
+    (left / "features.npy").write_bytes(b"half")
+    make_old(left, 100_000)
+    assert_equals_text(read_letor(source))
+    source.write_text(TEXT + "\n")
+    assert_equals_text(read_letor(source))
+    assert not left.exists()
+
+
+def test_a_folder_that_cannot_be_written_sends_the_cache_to_the_users(source, parsings, tmp_path):
+    beside(source).write_text("a file where the cache folder would be")
+    for _ in range(2):
+        assert_equals_text(read_letor(source))
+    assert len(parsings) == 1
+    assert (tmp_path / "user-cache" / "dualrank").is_dir()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write into any folder")
+def test_a_read_only_folder_sends_the_cache_to_the_users(source, parsings):
+    source.parent.chmod(0o500)
+    for _ in range(2):
+        assert_equals_text(read_letor(source))
+    source.parent.chmod(0o700)
+    assert len(parsings) == 1
+    assert not beside(source).exists()
+
+
+def test_where_no_cache_can_be_written_reading_still_works(source, parsings, tmp_path):
+    beside(source).write_text("")
+    (tmp_path / "user-cache").write_text("")
+    for _ in range(2):
+        assert_equals_text(read_letor(source))
+    assert len(parsings) == 2
+
+
+def test_a_path_chooses_the_cache_directory(source, parsings, tmp_path):
+    other = source.parent / "other" / source.name
+    other.parent.mkdir()
+    other.write_text("1 qid:1 1:1\n")
+    for _ in range(2):
+        assert_equals_text(read_letor(source, cache=tmp_path / "mine"))
+        assert len(read_letor(other, cache=tmp_path / "mine").features) == 1
+    assert len(parsings) == 2
+    assert not beside(source).exists()
+
+
+def test_a_chosen_cache_directory_that_cannot_be_written_is_named(source, tmp_path):
+    (tmp_path / "mine").write_text("")
+    with pytest.raises(DataError, match=r"^\S*/mine/train.txt-\w+: the cache cannot be written"):
+        read_letor(source, cache=tmp_path / "mine")
+
+
+def test_a_full_disk_is_said_in_one_sentence(source, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dualrank.data.matrix_file.MatrixFile.append", full)
+    with pytest.raises(DataError, match=r"train.txt: .* \(No space left on device\)$"):
+        read_letor(source)
+    assert list(source.parent.iterdir()) == [source]
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_cached(source, monkeypatch):
+    parse = letor.open_arrays
+
+    def change(*arguments):
+        source.write_text(TEXT)
+        return parse(*arguments)
+
+    monkeypatch.setattr(letor, "open_arrays", change)
+    assert_equals_text(read_letor(source))
+    assert list(source.parent.iterdir()) == [source]
+
+
+def test_arrays_stay_valid_when_the_cache_is_replaced(source):
+    data = read_letor(source)
+    source.write_text(TEXT.replace("0.25", "0.75"))
+    read_letor(source)
+    assert_equals_text(data)
+
+
+def test_processes_that_read_at_once_all_end_well(source):
+    source.write_text("".join(f"1 qid:{i} 1:{i} 2:0.5\n" for i in range(20_000)))
+    program = (
+        "import os, sys; from dualrank.data.letor import read_letor\n"
+        "for _ in range(10):\n"
+        "    data = read_letor(sys.argv[1])\n"
+        "    assert data.features[:, 0].sum(dtype=float) == 199990000, data\n"
+        "    open(sys.argv[1], 'a').write('\\n')\n"
+    )
+    processes = [subprocess.Popen([sys.executable, "-c", program, source]) for _ in range(3)]
+    assert [process.wait(60) for process in processes] == [0, 0, 0]
+    assert read_letor(source).features.shape == (20_000, 2)
