@@ -1,0 +1,169 @@
+"""LETOR / SVMlight text: `grade qid:ID index:value ... # docid = X`, one document per line."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from dualrank.data.dataset import Dataset
+from dualrank.data.letor_cache import (
+    LetorCache,
+    SourceState,
+    cache_folders,
+    folder_within,
+    open_arrays,
+)
+from dualrank.data.letor_outcomes import WIDEST, LetorText
+from dualrank.data.text_files import SourceFile, written_file
+from dualrank.errors import DataError, SettingsError
+
+Progress = Callable[[int, int], None]
+BLANK = re.compile("[\\x00-\\x20]")
+WRITTEN_VALUES = 1 << 19
+
+
+def read_letor(
+    path: str | os.PathLike[str],
+    *,
+    features: int | None = None,
+    max_grade: float | None = None,
+    missing_above: float | None = None,
+    cache: bool | str | os.PathLike[str] = True,
+    progress: Progress | None = None,
+) -> Dataset:
+    """Read LETOR text, plain, gzip or zstd; the second reading only maps a cache into memory.
+
+    Features that a line leaves out are 0. With `features`, every index must lie in 1 to
+    `features`, and the matrix has that many columns; without, it has as many as the highest
+    index. With `max_grade`, no grade may be higher, and it becomes the data set's `max_grade`.
+    Values above `missing_above` in size stand for "missing" and become 0. `docid = X` at the
+    start of the comment names the document.
+
+    The cache lies beside the file, in `NAME.dualrank-cache`, or where that cannot be written in
+    the user's cache directory; a path for `cache` chooses the directory, False keeps none. The
+    arrays are mapped from disk and read-only. `progress` is called with the bytes read so far
+    and the bytes in all.
+
+    Raises DataError with file and line for anything that is not such text.
+    """
+    text = LetorText(Path(path), features, max_grade, missing_above)
+    _check_settings(text)
+    caches = _caches(text, cache)
+    for place in caches:
+        dataset = place.load()
+        if dataset is not None:
+            return dataset
+    with SourceFile(text.path, digest=bool(caches)) as source:
+        for place in caches:
+            try:
+                directory = place.new_directory()
+            except OSError as error:
+                if not isinstance(cache, bool):
+                    raise DataError(
+                        f"{place.folder}: the cache cannot be written ({error.strerror})"
+                    ) from None
+                continue
+            return _parse_and_keep(source, text, directory, place, progress)
+        # The system frees the bytes when the arrays are no longer mapped.
+        with tempfile.TemporaryDirectory(prefix="dualrank-", ignore_cleanup_errors=True) as folder:
+            return _parse(source, text, Path(folder), progress)
+
+
+def _check_settings(text: LetorText) -> None:
+    if text.features is not None and not 1 <= text.features <= WIDEST:
+        raise SettingsError(f"features is {text.features}; expected 1 to {WIDEST}")
+    if text.max_grade is not None and not 0 < text.max_grade < float("inf"):
+        raise SettingsError(f"max_grade is {text.max_grade}; expected a number above 0")
+    if text.missing_above is not None and not text.missing_above > 0:
+        raise SettingsError(f"missing_above is {text.missing_above}; expected a number above 0")
+
+
+def _caches(text: LetorText, cache: bool | str | os.PathLike[str]) -> list[LetorCache]:
+    if cache is False:
+        return []
+    folders = cache_folders(text.path) if cache is True else [folder_within(Path(cache), text.path)]
+    arguments = {
+        "features": text.features,
+        "max_grade": text.max_grade,
+        "missing_above": text.missing_above,
+    }
+    return [LetorCache(text.path, arguments, folder) for folder in folders]
+
+
+def _parse_and_keep(
+    source: SourceFile,
+    text: LetorText,
+    directory: Path,
+    cache: LetorCache,
+    progress: Progress | None,
+) -> Dataset:
+    """Parse into a directory of the cache; the arrays are mapped before others can replace it."""
+    try:
+        state = SourceState.of(text.path)
+        dataset = _parse(source, text, directory, progress)
+        if SourceState.of(text.path) == state:
+            cache.keep(directory, state, source.sha256())
+        else:
+            cache.discard(directory)
+    except BaseException:
+        cache.discard(directory)
+        raise
+    return dataset
+
+
+def _parse(
+    source: SourceFile, text: LetorText, directory: Path, progress: Progress | None
+) -> Dataset:
+    # Importing numba takes most of a second, which a reader of a cache need not wait for.
+    from dualrank.data.letor_parser import parse_letor
+
+    size = text.path.stat().st_size
+    report = None if progress is None else lambda done: progress(done, size)
+    try:
+        parse_letor(source, text, directory, progress=report)
+    except OSError as error:
+        raise DataError(
+            f"{text.path}: the parsed arrays cannot be written to {directory} ({error.strerror})"
+        ) from None
+    return open_arrays(directory, text.max_grade)
+
+
+def write_letor(dataset: Dataset, path: str | os.PathLike[str]) -> None:
+    """Write a data set as LETOR text, compressed if the name ends in `.gz` or `.zst`.
+
+    Each value has the fewest digits (up to nine) that read back as the identical float32. Every
+    feature is written, zeros too, so that the number of features reads back as well.
+    """
+    from dualrank.data.letor_printer import print_rows
+
+    grades = dataset.require_grades()
+    query_ids = _without_blanks("query", dataset.query_ids.tolist())
+    if "" in query_ids:
+        raise DataError("found an empty query id; LETOR text needs an id for every query")
+    queries = dataset.query_of_document
+    step = max(1, WRITTEN_VALUES // dataset.feature_count)
+    with written_file(Path(path)) as file:
+        for start in range(0, dataset.document_count, step):
+            rows = slice(start, start + step)
+            texts = print_rows(dataset.features[rows])
+            ends = ["\n"] * len(texts)
+            if dataset.doc_ids is not None:
+                doc_ids = _without_blanks("document", dataset.doc_ids[rows].tolist())
+                ends = [f" # docid = {name}\n" if name else "\n" for name in doc_ids]
+            lines = zip(grades[rows].tolist(), queries[rows].tolist(), texts, ends, strict=True)
+            file.write(
+                "".join(
+                    f"{grade:.9g} qid:{query_ids[query]}{values}{end}"
+                    for grade, query, values, end in lines
+                ).encode()
+            )
+
+
+def _without_blanks(what: str, ids: list[str]) -> list[str]:
+    for name in ids:
+        if BLANK.search(name):
+            raise DataError(f"found a blank in the {what} id {name!r}; LETOR text allows none")
+    return ids

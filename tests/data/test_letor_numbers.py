@@ -1,0 +1,151 @@
+"""Numbers are read as `np.float32(float(text))` and written so that they read back."""
+
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from dualrank.data.dataset import Dataset
+from dualrank.data.letor import read_letor, write_letor
+from dualrank.errors import DataError
+
+
+def read_values(tmp_path, texts):
+    path = tmp_path / "numbers.txt"
+    path.write_text("".join(f"0 qid:1 1:{text}\n" for text in texts))
+    return read_letor(path, cache=False).features[:, 0]
+
+
+def assert_equal_bits(found, texts):
+    expected = np.array([np.float32(float(text)) for text in texts])
+    wrong = np.flatnonzero(found.view(np.uint32) != expected.view(np.uint32))
+    assert [(texts[i], found[i], expected[i]) for i in wrong[:5]] == []
+
+
+def test_random_decimal_texts_are_rounded_correctly(tmp_path):
+    rng = np.random.default_rng(1)
+    texts = []
+    for _ in range(30_000):
+        digits = "".join(map(str, rng.integers(0, 10, rng.integers(1, 26))))
+        point = int(rng.integers(0, len(digits) + 1))
+        text = "+-  "[rng.integers(0, 4)].strip() + digits[:point] + "." + digits[point:]
+        if rng.random() < 0.5:
+            text += f"e{rng.integers(-75, 38 - point)}"
+        texts.append(text)
+    assert_equal_bits(read_values(tmp_path, texts), texts)
+
+
+def test_texts_beside_the_middle_of_two_float32_are_rounded_correctly(tmp_path):
+    rng = np.random.default_rng(2)
+    low = rng.integers(1, 0x7F7FFFFE, 3_000).astype(np.uint32).view(np.float32)
+    texts = []
+    for a, b in zip(low.tolist(), np.nextafter(low, np.float32(np.inf)).tolist(), strict=True):
+        middle = (Decimal(a) + Decimal(b)) / 2
+        texts += [str(middle), str(middle.next_plus()), str(middle.next_minus()), f"{middle:.17e}"]
+    assert_equal_bits(read_values(tmp_path, texts), texts)
+
+
+def test_extreme_exponents_are_rounded_correctly(tmp_path):
+    texts = [
+        "1e-400",
+        "-1e-99999999999",
+        "0e999999999",
+        "123e-310",
+        "0." + "0" * 400 + "1",
+        "1e-46",
+    ]
+    texts += ["0." + "0" * 50 + "123e60", "1" + "0" * 400 + "e-400", "3.4028235677973362e38"]
+    texts += ["3.402823567797336e38", "7.0064923216240853546186479164495806564013097093825e-46"]
+    texts += ["5" * 320 + "e-310", "-0.0", "1e-45", "9007199254740993", "16777217.0000000000000001"]
+    assert_equal_bits(read_values(tmp_path, texts), texts)
+
+
+FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
+
+
+@settings(max_examples=60, deadline=None)
+@given(arrays.arrays(np.float32, arrays.array_shapes(min_dims=2, max_dims=2), elements=FLOATS))
+def test_what_is_written_reads_back_as_the_identical_bits(tmp_path_factory, matrix):
+    path = tmp_path_factory.mktemp("written") / "data.txt"
+    write_letor(Dataset.from_arrays(matrix, [1] * len(matrix), [0.5] * len(matrix)), path)
+    assert read_letor(path, cache=False).features.tobytes() == matrix.tobytes()
+
+
+def test_random_bit_patterns_are_written_so_that_they_read_back(tmp_path):
+    bits = np.random.default_rng(3).integers(0, 0x7F800000, 100_000).astype(np.uint32)
+    bits[::2] |= np.uint32(0x80000000)
+    matrix = bits.view(np.float32).reshape(-1, 100)
+    path = tmp_path / "data.txt"
+    write_letor(Dataset.from_arrays(matrix, [1] * len(matrix), [0.5] * len(matrix)), path)
+    assert read_letor(path, cache=False).features.tobytes() == matrix.tobytes()
+    assert max(len(token) for token in path.read_text().split()) <= len("100:-1.23456789e-38")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (-0.0, "-0"),
+        (1, "1"),
+        (0.1, "0.1"),
+        (-2.5, "-2.5"),
+        (1234567, "1234567"),
+        (100, "100"),
+        (0.00001, "0.00001"),
+        (1.5e-7, "1.5e-7"),
+        (1e20, "1e20"),
+        (3.4028235e38, "3.4028235e38"),
+        (16777216, "16777216"),
+        (1 / 3, "0.33333334"),
+    ],
+)
+def test_values_are_written_as_people_write_them(tmp_path, value, text):
+    path = tmp_path / "data.txt"
+    write_letor(Dataset.from_arrays([[value]], [7], [2]), path)
+    assert path.read_text() == f"2 qid:7 1:{text}\n"
+
+
+@pytest.mark.parametrize("name", ["data.txt", "data.txt.gz", "data.txt.zst"])
+def test_a_data_set_written_reads_back_whole(tmp_path, name):
+    rng = np.random.default_rng(4)
+    data = Dataset.from_arrays(
+        rng.normal(size=(50, 7)) * [1, 1, 1, 1, 1, 1, 0],
+        np.repeat([f"frage-{i}-ä#:" for i in range(10)], 5),
+        rng.integers(0, 9, 50) / 2,
+        doc_ids=[f"d{i}" if i % 3 else "" for i in range(50)],
+    )
+    write_letor(data, tmp_path / name)
+    again = read_letor(tmp_path / name)
+    assert np.array_equal(again.features, data.features)
+    assert np.array_equal(again.grades, data.grades)
+    assert np.array_equal(again.offsets, data.offsets)
+    assert again.query_ids.tolist() == data.query_ids.tolist()
+    assert again.doc_ids.tolist() == data.doc_ids.tolist()
+
+
+def test_compressed_files_of_equal_data_are_equal_bytes(tmp_path):
+    data = Dataset.from_arrays([[1.0]], [1], [0])
+    for name in ("a.gz", "b.gz", "a.zst", "b.zst"):
+        write_letor(data, tmp_path / name)
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+    assert (tmp_path / "a.zst").read_bytes() == (tmp_path / "b.zst").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"qid": ["a b"]}, "found a blank in the query id 'a b'; LETOR text allows none"),
+        ({"qid": [""]}, "found an empty query id; LETOR text needs an id for every query"),
+        ({"doc_ids": ["x\ty"]}, "found a blank in the document id 'x\\ty'; LETOR text allows none"),
+        ({"grades": None}, "this data set has no grades; they are needed here"),
+    ],
+)
+def test_what_the_format_cannot_hold_is_not_written(tmp_path, change, sentence):
+    arrays = {"features": [[1.0]], "qid": ["1"], "grades": [1], **change}
+    with pytest.raises(DataError) as caught:
+        write_letor(Dataset.from_arrays(**arrays), tmp_path / "data.txt")
+    assert str(caught.value) == sentence
+    assert list(tmp_path.iterdir()) == []
