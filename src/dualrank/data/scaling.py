@@ -1,0 +1,159 @@
+"""Feature scaling that is learned on training data and applied to all data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.errors import DataError, SettingsError
+
+KINDS = ("none", "standard", "minmax", "log")
+BLOCK_VALUES = 1 << 18
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaler:
+    """y = (g(x) - shift) · scale on the columns that vary in training.
+
+    Columns that are constant in training are dropped. That is exact: such a column adds a
+    constant to every score, which a bias can hold, and in training nothing can be learned from
+    it. The kinds are
+
+    - `none`: y = x;
+    - `standard`: zero mean and unit variance in training;
+    - `minmax`: 0 to 1 in training; other data may lie outside;
+    - `log`: g(x) = sign(x) · log(1 + |x|), then as `standard`, for counts and other long tails.
+
+    >>> scaler = Scaler.fit(np.array([[1.0, 7.0], [3.0, 7.0]]), kind="standard")
+    >>> scaler.transform(np.array([[2.0, 9.0], [5.0, 7.0]]))
+    array([[0.],
+           [3.]], dtype=float32)
+    """
+
+    kind: str
+    input_count: int
+    kept: NDArray[np.int64]
+    shift: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+    @classmethod
+    def fit(cls, features: NDArray[np.floating], *, kind: str = "standard") -> Scaler:
+        """Learn from the features of training documents."""
+        if kind not in KINDS:
+            raise SettingsError(f"the scaling is {kind!r}; expected one of {', '.join(KINDS)}")
+        if features.ndim != 2 or features.size == 0:
+            raise DataError(
+                f"the features have shape {features.shape}; "
+                "expected a matrix with at least one document and one feature"
+            )
+        low, high = features.min(axis=0), features.max(axis=0)
+        broken = np.flatnonzero(~(np.isfinite(low) & np.isfinite(high)))
+        if len(broken):
+            raise DataError(f"feature {broken[0] + 1} holds nan or infinity; expected numbers")
+        kept = np.flatnonzero(low != high)
+        if len(kept) == 0:
+            raise DataError(
+                f"each of the {features.shape[1]} features is constant in training; "
+                "expected at least one that varies"
+            )
+        shift, scale = np.zeros(len(kept)), np.ones(len(kept))
+        if kind == "minmax":
+            shift = low[kept].astype(np.float64)
+            scale = 1 / (high[kept].astype(np.float64) - shift)
+        elif kind != "none":
+            shift, deviation = _mean_and_deviation(lambda: _blocks(features, kept, kind))
+            scale = 1 / deviation
+        return cls(kind, features.shape[1], kept, shift, scale)
+
+    @property
+    def output_count(self) -> int:
+        """How many columns are left."""
+        return len(self.kept)
+
+    def transform(self, features: NDArray[np.floating]) -> NDArray[np.float32]:
+        """A new matrix with the scaled columns.
+
+        Values too large for float32 become the largest that it can hold, so that data unlike
+        the training data never bring an infinity into a ranker.
+        """
+        if features.ndim != 2 or features.shape[1] != self.input_count:
+            found = features.shape[1] if features.ndim == 2 else 0
+            raise DataError(
+                f"the data have {found} features; the scaling was learned on {self.input_count}"
+            )
+        out = np.empty((len(features), self.output_count), np.float32)
+        start = 0
+        for block in _blocks(features, self.kept, self.kind):
+            if self.kind != "none":
+                block -= self.shift
+                block *= self.scale
+            np.clip(block, -_LARGEST, _LARGEST, out=block)
+            out[start : start + len(block)] = block
+            start += len(block)
+        return out
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain JSON values; floats survive the way there and back exactly."""
+        return {
+            "kind": self.kind,
+            "input_count": self.input_count,
+            "kept": self.kept.tolist(),
+            "shift": self.shift.tolist(),
+            "scale": self.scale.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Scaler:
+        """The scaler that `to_dict` described."""
+        try:
+            scaler = cls(
+                str(values["kind"]),
+                int(values["input_count"]),
+                np.array(values["kept"], np.int64),
+                np.array(values["shift"], np.float64),
+                np.array(values["scale"], np.float64),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"the description of the scaling is damaged ({error!r})") from None
+        lengths = {scaler.kept.shape, scaler.shift.shape, scaler.scale.shape}
+        inside = (scaler.kept >= 0) & (scaler.kept < scaler.input_count)
+        if scaler.kind not in KINDS or len(lengths) > 1 or not inside.all():
+            raise DataError("the description of the scaling contradicts itself")
+        return scaler
+
+
+def _blocks(
+    features: NDArray[np.floating], kept: NDArray[np.int64], kind: str
+) -> Iterator[NDArray[np.float64]]:
+    """The kept columns as new float64 matrices of some rows each, with g applied."""
+    step = max(1, BLOCK_VALUES // features.shape[1])
+    for start in range(0, len(features), step):
+        block = features[start : start + step, kept].astype(np.float64)
+        if kind == "log":
+            block = np.copysign(np.log1p(np.abs(block)), block)
+        yield block
+
+
+def _mean_and_deviation(
+    blocks: Callable[[], Iterator[NDArray[np.float64]]],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and standard deviation per column, in two passes.
+
+    The second pass sums squares of what is left after the mean is taken away, so that a column
+    of large numbers with a small spread loses nothing. It divides by the number of rows.
+    """
+    count = 0
+    total = np.float64(0)
+    for block in blocks():
+        count += len(block)
+        total = total + block.sum(axis=0)
+    mean = np.asarray(total / count)
+    squares = np.float64(0)
+    for block in blocks():
+        squares = squares + np.square(block - mean).sum(axis=0)
+    return mean, np.sqrt(squares / count)
