@@ -112,6 +112,16 @@ def test_a_change_within_one_tick_of_the_clock_is_noticed(source):
         assert read_letor(source).features[1, 0] == float(value)
 
 
+def test_a_file_that_settles_while_it_is_read_is_cached(source, parsings, monkeypatch):
+    monkeypatch.setattr("dualrank.data.letor_cache.COARSEST_CLOCK_NS", 1_000_000_000)
+    make_old(source, 0.9)
+    parse = letor.open_arrays
+    monkeypatch.setattr(letor, "open_arrays", lambda *given: time.sleep(0.2) or parse(*given))
+    for _ in range(2):
+        assert_equals_text(read_letor(source))
+    assert len(parsings) == 1
+
+
 def test_other_arguments_have_another_cache(source, parsings):
     for _ in range(2):
         assert read_letor(source).feature_count == 2
@@ -230,6 +240,15 @@ def test_a_full_disk_is_said_in_one_sentence(source, monkeypatch):
     monkeypatch.setattr("dualrank.data.matrix_file.MatrixFile.append", full)
     with pytest.raises(DataError, match=r"train.txt: .* \(No space left on device\)$"):
         read_letor(source)
+    assert list(source.parent.iterdir()) == [source]
+
+
+def test_a_cache_that_cannot_be_finished_does_not_spoil_the_reading(source, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dualrank.data.letor_cache.atomic_file", full)
+    assert_equals_text(read_letor(source))
     assert list(source.parent.iterdir()) == [source]
 
 

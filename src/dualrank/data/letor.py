@@ -104,13 +104,16 @@ def _parse_and_keep(
     try:
         state = SourceState.of(text.path)
         dataset = _parse(source, text, directory, progress)
-        if SourceState.of(text.path) == state:
-            cache.keep(directory, state, source.sha256())
-        else:
-            cache.discard(directory)
     except BaseException:
         cache.discard(directory)
         raise
+    try:
+        if SourceState.of(text.path) == state:
+            cache.keep(directory, state, source.sha256())
+            return dataset
+    except OSError:
+        pass  # The data are read and mapped; only the next reading will not be spared.
+    cache.discard(directory)
     return dataset
 
 
@@ -120,8 +123,7 @@ def _parse(
     # Importing numba takes most of a second, which a reader of a cache need not wait for.
     from dualrank.data.letor_parser import parse_letor
 
-    size = text.path.stat().st_size
-    report = None if progress is None else lambda done: progress(done, size)
+    report = None if progress is None else lambda done: progress(done, source.size)
     try:
         parse_letor(source, text, directory, progress=report)
     except OSError as error:

@@ -15,7 +15,7 @@ import secrets
 import shutil
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ class SourceState:
 
     size: int
     mtime_ns: int
-    settled: bool
+    settled: bool = field(compare=False)
 
     @classmethod
     def of(cls, path: Path) -> SourceState:
@@ -121,7 +121,7 @@ class LetorCache:
         if manifest["format"] != FORMAT or manifest["arguments"] != self._arguments:
             return False
         then, now = SourceState(**manifest["source"]), SourceState.of(self.source)
-        if then.settled and (then.size, then.mtime_ns) == (now.size, now.mtime_ns):
+        if then.settled and then == now:
             return True
         if then.size != now.size or sha256_of_file(self.source) != manifest["sha256"]:
             return False

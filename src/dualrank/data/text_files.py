@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ class SourceFile:
 
     The compression is recognised by the first bytes, so a wrong suffix does no harm. `digest`
     collects the sha256 of the bytes as they lie on disk; `bytes_read` counts those bytes, so
-    that progress can be told as a share of the file's size.
+    that progress can be told as a share of `size`.
     """
 
     def __init__(self, path: Path, *, digest: bool = False) -> None:
@@ -36,14 +37,15 @@ class SourceFile:
         self._sha256 = hashlib.sha256() if digest else None
         try:
             self._file = path.open("rb", buffering=0)
+            self.size = os.fstat(self._file.fileno()).st_size
+            start = self._file.read(4) or b""
+            self._file.seek(0)
         except FileNotFoundError:
             raise DataError(f"{path}: there is no such file") from None
         except IsADirectoryError:
             raise DataError(f"{path}: this is a folder; expected a file") from None
         except OSError as error:
             raise DataError(f"{path}: the file cannot be opened ({error.strerror})") from None
-        start = self._file.read(4) or b""
-        self._file.seek(0)
         self._kind = "plain"
         self._stream: io.RawIOBase | gzip.GzipFile = _Raw(self)
         if start[:2] == GZIP_MAGIC:
