@@ -127,6 +127,7 @@ def test_other_arguments_have_another_cache(source, parsings):
         assert read_letor(source).feature_count == 2
         assert read_letor(source, features=5).feature_count == 5
         assert read_letor(source, max_grade=4).max_grade == 4
+        assert read_letor(source, max_grade=np.float32(4)).max_grade == 4
         assert read_letor(source, missing_above=3).features.max() == 3
     assert len(parsings) == 4
 

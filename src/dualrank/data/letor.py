@@ -49,7 +49,12 @@ def read_letor(
 
     Raises DataError with file and line for anything that is not such text.
     """
-    text = LetorText(Path(path), features, max_grade, missing_above)
+    text = LetorText(
+        Path(path),
+        None if features is None else int(features),
+        None if max_grade is None else float(max_grade),
+        None if missing_above is None else float(missing_above),
+    )
     _check_settings(text)
     caches = _caches(text, cache)
     for place in caches:

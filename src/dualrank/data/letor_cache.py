@@ -51,11 +51,11 @@ class SourceState:
 
 def cache_folders(source: Path) -> list[Path]:
     """Where the cache of a file may lie, best first: beside it, or in the user's cache."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return [
-        source.with_name(f"{source.name}.dualrank-cache"),
-        folder_within(Path(home) / "dualrank", source),
-    ]
+    folders = [source.with_name(f"{source.name}.dualrank-cache")]
+    with suppress(RuntimeError):  # In a container a user may have no home.
+        users = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        folders.append(folder_within(Path(users) / "dualrank", source))
+    return folders
 
 
 def folder_within(directory: Path, source: Path) -> Path:
