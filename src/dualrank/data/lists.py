@@ -36,9 +36,9 @@ class RankedLists:
         """True where a document was displayed."""
         return self.documents != PADDING
 
-    def gather(self, values: NDArray[np.generic], padding: float = 0.0) -> NDArray[np.generic]:
-        """Per-document values (grades, scores) laid out like the lists."""
-        return np.where(self.mask, values[self.documents], values.dtype.type(padding))
+    def gather(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Per-document values (grades, scores) laid out like the lists, 0 at padding."""
+        return np.where(self.mask, values[self.documents], np.float32(0))
 
 
 def rank_documents(dataset: Dataset, scores: NDArray[np.floating]) -> NDArray[np.int64]:

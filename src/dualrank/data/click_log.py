@@ -1,0 +1,215 @@
+"""The noun that carries clicks: the distinct things that happened, with how often they did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dualrank.data.dataset import Dataset
+from dualrank.data.lists import PADDING, RankedLists
+from dualrank.errors import DataError
+
+COLUMNS = ("session_id", "query_id", "doc_id", "position", "clicked")
+
+
+@dataclass(frozen=True, eq=False)
+class ClickLog:
+    """Displayed lists, and the click patterns that were seen on each, with a count.
+
+    `clicks[p]` is one pattern on list `list_of[p]`, seen in `counts[p]` sessions. A log of
+    millions of sessions becomes as many rows as there are different things that happened.
+    """
+
+    lists: RankedLists
+    list_of: NDArray[np.int32]
+    clicks: NDArray[np.bool_]
+    counts: NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        return (
+            f"ClickLog({self.sessions} sessions, {len(self.lists)} lists, "
+            f"{len(self.counts)} click patterns)"
+        )
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions were logged, with and without clicks."""
+        return int(self.counts.sum())
+
+    @property
+    def sessions_per_list(self) -> NDArray[np.int64]:
+        """Sessions in which each list was displayed."""
+        return np.bincount(self.list_of, self.counts, len(self.lists)).astype(np.int64)
+
+    @property
+    def clicks_per_list(self) -> NDArray[np.int64]:
+        """Clicks on every position of each list, summed over its sessions."""
+        totals = np.zeros(self.lists.documents.shape, dtype=np.int64)
+        np.add.at(totals, self.list_of, self.clicks * self.counts[:, None])
+        return totals
+
+    def take_lists(self, chosen: NDArray[np.integer]) -> ClickLog:
+        """The part of the log on these lists (indices, each at most once)."""
+        new_index = np.full(len(self.lists), -1, dtype=np.int32)
+        new_index[chosen] = np.arange(len(chosen))
+        kept = new_index[self.list_of] >= 0
+        lists = RankedLists(self.lists.documents[chosen], self.lists.queries[chosen])
+        return ClickLog(lists, new_index[self.list_of[kept]], self.clicks[kept], self.counts[kept])
+
+    @classmethod
+    def from_clicks(
+        cls,
+        lists: RankedLists,
+        list_of: NDArray[np.integer],
+        clicks: NDArray[np.bool_],
+        counts: NDArray[np.integer] | None = None,
+    ) -> ClickLog:
+        """Sum rows (by default one per session) into distinct patterns."""
+        packed = np.packbits(clicks, axis=1)
+        key = np.concatenate([np.asarray(list_of, dtype=">i4")[:, None].view(np.uint8), packed], 1)
+        _, first, inverse = np.unique(
+            np.ascontiguousarray(key).view(f"V{key.shape[1]}")[:, 0],
+            return_index=True,
+            return_inverse=True,
+        )
+        weights = np.ones(len(clicks)) if counts is None else counts
+        totals = np.bincount(inverse, weights, len(first)).astype(np.int64)
+        return cls(lists, np.asarray(list_of, dtype=np.int32)[first], clicks[first], totals)
+
+    @classmethod
+    def from_parquet(cls, path: str | Path, dataset: Dataset) -> ClickLog:
+        """Read a long log, one row per displayed document, from a Parquet file."""
+        if not Path(path).exists():
+            raise DataError(f"{path}: there is no such file")
+        with duckdb.connect() as connection:
+            try:
+                rows = connection.read_parquet(str(path))
+            except duckdb.Error as error:
+                raise DataError(f"{path}: not a readable Parquet file ({error})") from error
+            return _reduce(connection, rows, dataset, str(path))
+
+    @classmethod
+    def from_frame(cls, frame: Any, dataset: Dataset) -> ClickLog:
+        """Read a long log from any Arrow-compatible data frame (pyarrow, pandas, polars)."""
+        table = frame if isinstance(frame, pa.Table) else pa.table(frame)
+        with duckdb.connect() as connection:
+            return _reduce(connection, connection.from_arrow(table), dataset, "the log")
+
+    def to_table(self, dataset: Dataset) -> pa.Table:
+        """The long log: one row per displayed document of every session, sessions numbered."""
+        if dataset.doc_ids is None:
+            doc_ids = np.arange(dataset.document_count).astype(str)
+        else:
+            doc_ids = dataset.doc_ids
+        pattern = np.repeat(np.arange(len(self.counts)), self.counts)
+        documents = self.lists.documents[self.list_of[pattern]]
+        session, position = np.nonzero(documents != PADDING)
+        shown = documents[session, position]
+        queries = dataset.query_ids[self.lists.queries[self.list_of[pattern]]]
+        return pa.table(
+            {
+                "session_id": session,
+                "query_id": pa.array(queries).take(pa.array(session)),
+                "doc_id": pa.array(doc_ids).take(pa.array(shown)),
+                "position": (position + 1).astype(np.int32),
+                "clicked": self.clicks[pattern][session, position],
+            }
+        )
+
+
+_CHECKS = {
+    "SELECT session_id, position FROM joined WHERE session_id IS NULL OR query_id IS NULL "
+    "OR doc_id IS NULL OR position IS NULL OR clicked IS NULL LIMIT 1": (
+        "session {0!r}, position {1}: a value is missing"
+    ),
+    "SELECT session_id, query_id, doc_id FROM joined WHERE document IS NULL LIMIT 1": (
+        "session {0!r} shows document {2!r} for query {1!r}, for which there are no features"
+    ),
+    "SELECT session_id, count(DISTINCT query_id) FROM joined GROUP BY session_id "
+    "HAVING count(DISTINCT query_id) > 1 LIMIT 1": (
+        "session {0!r} holds {1} queries; a session is one query with one displayed list"
+    ),
+    "SELECT session_id, min(position), max(position), count(*) FROM joined GROUP BY session_id "
+    "HAVING min(position) <> 1 OR max(position) <> count(*) "
+    "OR count(DISTINCT position) <> count(*) LIMIT 1": (
+        "session {0!r} has {3} rows with positions {1} to {2}; "
+        "positions are 1, 2, 3 … without gaps or repetitions"
+    ),
+}
+
+_REDUCE = """
+    SELECT any_value(query) AS query, documents, clicks, count(*) AS sessions
+    FROM (
+        SELECT session_id, any_value(query) AS query,
+               list(document ORDER BY position) AS documents,
+               list(clicked ORDER BY position) AS clicks
+        FROM joined GROUP BY session_id
+    )
+    GROUP BY documents, clicks ORDER BY documents, clicks
+"""
+
+
+def _reduce(
+    connection: duckdb.DuckDBPyConnection, rows: Any, dataset: Dataset, name: str
+) -> ClickLog:
+    missing = [column for column in COLUMNS if column not in rows.columns]
+    if missing:
+        raise DataError(
+            f"{name}: column {missing[0]!r} is missing; a log has {', '.join(COLUMNS)}, "
+            f"this one has {', '.join(rows.columns)}"
+        )
+    doc_ids = dataset.doc_ids
+    if doc_ids is None:
+        doc_ids = np.arange(dataset.document_count).astype(str)
+    known = pa.table(
+        {
+            "query_id": dataset.query_ids[dataset.query_of_document],
+            "doc_id": doc_ids,
+            "query": dataset.query_of_document,
+            "document": np.arange(dataset.document_count),
+        }
+    )
+    connection.register("known", known)
+    connection.register("log_rows", rows)
+    try:
+        connection.execute("""
+            CREATE TEMP TABLE joined AS
+            SELECT session_id, CAST(l.query_id AS VARCHAR) AS query_id,
+                   CAST(l.doc_id AS VARCHAR) AS doc_id, CAST(position AS INTEGER) AS position,
+                   CAST(clicked AS BOOLEAN) AS clicked, query, document
+            FROM log_rows l LEFT JOIN known k
+            ON CAST(l.query_id AS VARCHAR) = k.query_id AND CAST(l.doc_id AS VARCHAR) = k.doc_id
+        """)
+    except duckdb.Error as error:
+        raise DataError(f"{name}: a column has the wrong type ({error})") from error
+    for query, sentence in _CHECKS.items():
+        found = connection.execute(query).fetchone()
+        if found:
+            raise DataError(f"{name}: {sentence.format(*found)}")
+    reduced: pa.Table = connection.execute(_REDUCE).to_arrow_table()
+    if reduced.num_rows == 0:
+        raise DataError(f"{name}: the log is empty")
+    return _from_reduced(reduced)
+
+
+def _from_reduced(reduced: pa.Table) -> ClickLog:
+    documents = reduced["documents"].combine_chunks()
+    lengths = documents.value_lengths().to_numpy(zero_copy_only=False)
+    depth = int(lengths.max())
+    inside = np.arange(depth) < lengths[:, None]
+    shown = np.full(inside.shape, PADDING, dtype=np.int32)
+    shown[inside] = documents.flatten().to_numpy()
+    clicks = np.zeros(inside.shape, dtype=bool)
+    clicks[inside] = reduced["clicks"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    distinct, first, list_of = np.unique(shown, axis=0, return_index=True, return_inverse=True)
+    queries = reduced["query"].to_numpy()[first].astype(np.int32)
+    counts = reduced["sessions"].to_numpy().astype(np.int64)
+    return ClickLog(
+        RankedLists(distinct, queries), list_of.reshape(-1).astype(np.int32), clicks, counts
+    )

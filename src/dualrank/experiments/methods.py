@@ -1,0 +1,174 @@
+"""The rows of the paper's tables, each as data about which pieces it combines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dualrank.clicks.sampling import sample_click_counts
+from dualrank.errors import SettingsError
+from dualrank.evaluation.propensity_error import inverse_propensity_mse
+from dualrank.experiments.results import PropensityResult
+from dualrank.experiments.simulation import Simulation
+from dualrank.learning.feedback import Feedback, Judgments, SimulatedClicks
+from dualrank.learning.settings import TrainingSettings
+from dualrank.learning.trainer import Progress, Trainer
+from dualrank.learning.validation import on_grades
+from dualrank.learning.weighting import DualLearning, GivenPropensity, NoCorrection, Weighting
+from dualrank.propensity.propensity import Propensity
+from dualrank.propensity.randomisation import collect_shuffled_clicks, from_shuffled_clicks
+from dualrank.rankers.network import DNN
+from dualrank.rankers.ranking_svm import RankingSVM
+
+
+@dataclass(frozen=True)
+class Method:
+    """Which ranker learns from which labels with which correction."""
+
+    ranker: Literal["dnn", "svm", "initial"]
+    labels: Literal["clicks", "grades"] = "clicks"
+    correction: Literal["none", "randomisation", "dual"] = "none"
+
+
+METHODS = {
+    "dla": Method("dnn", correction="dual"),
+    "svm-naive": Method("svm"),
+    "svm-randlist": Method("svm", correction="randomisation"),
+    "naive": Method("dnn"),
+    "randlist": Method("dnn", correction="randomisation"),
+    "initial": Method("initial", labels="grades"),
+    "oracle": Method("dnn", labels="grades"),
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The hyper-parameters that the methods of an experiment share."""
+
+    training: TrainingSettings
+    ranker: DNN
+    C: float = 100.0
+    randomised_sessions: int = 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a method gives: scores of the test and validation documents, and what it believes."""
+
+    test_scores: NDArray[np.float32]
+    valid_scores: NDArray[np.float32]
+    propensity: PropensityResult | None
+    seconds: float
+    curve: dict[str, list[float]] | None = None
+
+
+def measure_by_randomisation(simulation: Simulation, sessions: int, seed: int) -> Propensity:
+    """The propensities of RandList: shuffled lists shown to the simulated user."""
+    rng = np.random.default_rng([seed, 0x_4A11])
+    clicks, impressions = collect_shuffled_clicks(
+        simulation.train, simulation.lists, simulation.user, sessions, rng
+    )
+    return from_shuffled_clicks(clicks, impressions)
+
+
+def run_method(
+    name: str, simulation: Simulation, recipe: Recipe, progress: Progress | None = None
+) -> Outcome:
+    """Train one row of the table and score the test documents with it."""
+    if name not in METHODS:
+        raise SettingsError(f"unknown method {name!r}; known are {', '.join(METHODS)}")
+    started = time.perf_counter()
+    method, seed = METHODS[name], recipe.training.seed
+    believed: Propensity | None = None
+    if method.correction == "randomisation":
+        believed = measure_by_randomisation(simulation, recipe.randomised_sessions, seed)
+    curve = None
+    if method.ranker == "initial":
+        score: Callable[[NDArray[np.float32]], NDArray[np.float32]] = simulation.initial.score
+    elif method.ranker == "svm":
+        score = _train_svm(simulation, recipe, believed)
+    else:
+        trainer = _trainer(method, simulation, recipe, believed)
+        history = trainer.run(progress=progress)
+        believed = trainer.weighting.propensity()
+        score = trainer.ranker.predict
+        curve = {"steps": [float(s) for s in history.steps], recipe.training.metric: history.values}
+    return Outcome(
+        test_scores=score(simulation.test.features),
+        valid_scores=score(simulation.valid.features),
+        propensity=None if believed is None else _judge(believed, simulation),
+        seconds=time.perf_counter() - started,
+        curve=curve,
+    )
+
+
+def _trainer(
+    method: Method, simulation: Simulation, recipe: Recipe, believed: Propensity | None
+) -> Trainer:
+    train, lists, settings = simulation.train, simulation.lists, recipe.training
+    feedback: Feedback = (
+        Judgments(train, lists)
+        if method.labels == "grades"
+        else SimulatedClicks(train, lists, simulation.user)
+    )
+    weighting: Weighting = NoCorrection()
+    if method.correction == "dual":
+        weighting = DualLearning(lists.depth, settings)
+    elif believed is not None:
+        weighting = GivenPropensity(believed, lists.depth, settings.max_weight)
+    return Trainer(
+        recipe.ranker.build(train.feature_count, settings.seed),
+        torch.from_numpy(train.features),
+        feedback,
+        weighting,
+        settings,
+        validate=on_grades(simulation.valid.features, simulation.valid, settings.metric),
+    )
+
+
+def _train_svm(
+    simulation: Simulation, recipe: Recipe, believed: Propensity | None
+) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
+    """A Ranking SVM on as many sessions as the networks see."""
+    settings = recipe.training
+    rng = np.random.default_rng([settings.seed, 0x_57A])
+    clicks = sample_click_counts(
+        simulation.train,
+        simulation.lists,
+        simulation.user,
+        settings.steps * settings.batch_size,
+        rng,
+    )
+    svm = RankingSVM(C=recipe.C, seed=settings.seed)
+    examination = None if believed is None else believed.examination
+    return svm.fit_clicks(simulation.train.features, simulation.lists, clicks, examination).score
+
+
+def _judge(believed: Propensity, simulation: Simulation) -> PropensityResult:
+    bounds = {
+        name: values.tolist()
+        for name, values in (("low", believed.low), ("high", believed.high))
+        if values is not None
+    }
+    return PropensityResult(
+        examination=believed.examination.tolist(),
+        mse=inverse_propensity_mse(believed.examination, simulation.true_examination),
+        **bounds,
+    )
+
+
+def describe(recipe: Recipe) -> dict[str, object]:
+    """The recipe as plain values, for `results.json`."""
+    return {
+        **asdict(recipe.training),
+        "hidden": list(recipe.ranker.hidden),
+        "elu_output": recipe.ranker.elu_output,
+        "C": recipe.C,
+        "randomised_sessions": recipe.randomised_sessions,
+    }

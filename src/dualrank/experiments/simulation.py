@@ -1,0 +1,82 @@
+"""The stage of the simulation experiments: data, an initial ranker, its lists, and a user."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.clicks.position_based import PositionBasedUser
+from dualrank.data.dataset import Dataset, Splits
+from dualrank.data.lists import RankedLists, top_lists
+from dualrank.data.scaling import Scaler
+from dualrank.errors import DataError
+from dualrank.rankers.ranking_svm import RankingSVM, SVMSolution
+
+DEPTH = 10
+INITIAL_C = 10.0
+INITIAL_SHARE = 0.01
+INITIAL_QUERIES_AT_LEAST = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """Everything that all methods of one seed share. Features are scaled already."""
+
+    train: Dataset
+    valid: Dataset
+    test: Dataset
+    initial: SVMSolution
+    lists: RankedLists
+    user: PositionBasedUser
+
+    @property
+    def true_examination(self) -> NDArray[np.float64]:
+        """How the simulated user examines, relative to the first position."""
+        examination = self.user.examination(self.lists.depth)
+        return examination / examination[0]
+
+
+def stage(
+    splits: Splits,
+    user: PositionBasedUser,
+    seed: int,
+    *,
+    depth: int = DEPTH,
+    scaling: str = "standard",
+) -> Simulation:
+    """Scale the features, train the initial ranker and let it rank the training queries."""
+    counts = {d.feature_count for d in (splits.train, splits.valid, splits.test)}
+    if len(counts) > 1:
+        raise DataError(
+            "training, validation and test data have different numbers of features: "
+            + ", ".join(map(str, sorted(counts)))
+        )
+    scaler = Scaler.fit(splits.train.features, kind=scaling)
+    train, valid, test = (
+        replace(part, features=scaler.transform(part.features), feature_names=None)
+        for part in (splits.train, splits.valid, splits.test)
+    )
+    initial = train_initial_ranker(train, seed)
+    lists = top_lists(train, initial.score(train.features), depth)
+    return Simulation(train, valid, test, initial, lists, user)
+
+
+def train_initial_ranker(train: Dataset, seed: int) -> SVMSolution:
+    """The paper's initial ranker: a Ranking SVM on the grades of 1% of the training queries.
+
+    On small collections 1% would be a handful of queries, so at least ten are used; queries whose
+    documents all have the same grade teach nothing and are not drawn.
+    """
+    grades = train.require_grades()
+    low = np.minimum.reduceat(grades, train.offsets[:-1])
+    high = np.maximum.reduceat(grades, train.offsets[:-1])
+    useful = np.flatnonzero(high > low)
+    if len(useful) == 0:
+        raise DataError("no training query has documents of different grades to learn from")
+    wanted = max(math.ceil(INITIAL_SHARE * len(train)), INITIAL_QUERIES_AT_LEAST)
+    rng = np.random.default_rng([seed, 0x_1417])
+    chosen = rng.choice(useful, min(wanted, len(useful)), replace=False)
+    return RankingSVM(C=INITIAL_C, seed=seed).fit_grades(train.take(np.sort(chosen)))

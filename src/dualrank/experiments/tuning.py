@@ -1,0 +1,77 @@
+"""The search over the paper's ranges, on validation data only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dualrank.evaluation.metrics import evaluate
+from dualrank.experiments.methods import METHODS, Recipe, run_method
+from dualrank.experiments.simulation import Simulation
+from dualrank.learning.trainer import Progress
+from dualrank.rankers.network import DNN
+
+HIDDEN = ((128, 64, 32), (256, 128, 64), (512, 256, 128))
+"""Hidden units from 128 to 512, halved from layer to layer."""
+
+LEARNING_RATES = (0.005, 0.01, 0.02, 0.05)
+"""The paper's range; the recipe's own rate is tried too."""
+
+C_VALUES = (20.0, 50.0, 100.0, 200.0)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The best recipe, and the validation value of every one that was tried."""
+
+    recipe: Recipe
+    trials: list[dict[str, Any]]
+
+
+def candidates(method: str, recipe: Recipe) -> list[tuple[dict[str, Any], Recipe]]:
+    """The recipes to try for a method, each with the values that make it special.
+
+    The propensity rate keeps its ratio to the ranker's rate.
+    """
+    ranker = METHODS[method].ranker
+    if ranker == "svm":
+        return [({"C": C}, replace(recipe, C=C)) for C in C_VALUES]
+    if ranker == "initial":
+        return [({}, recipe)]
+    training = recipe.training
+    ratio = training.propensity_rate / training.learning_rate
+    rates = sorted({*LEARNING_RATES, training.learning_rate})
+    return [
+        (
+            {"hidden": list(hidden), "learning_rate": rate},
+            replace(
+                recipe,
+                ranker=DNN(hidden, recipe.ranker.elu_output),
+                training=replace(training, learning_rate=rate, propensity_rate=ratio * rate),
+            ),
+        )
+        for hidden in HIDDEN
+        for rate in rates
+    ]
+
+
+def tune(
+    method: str, simulation: Simulation, recipe: Recipe, progress: Progress | None = None
+) -> Tuned:
+    """Train every candidate and keep the one that is best on the validation queries."""
+    metric = recipe.training.metric
+    tried = candidates(method, recipe)
+    if len(tried) == 1:
+        return Tuned(recipe, [])
+    trials: list[dict[str, Any]] = []
+    for index, (values, candidate) in enumerate(tried):
+
+        def on_step(done: int, total: int, index: int = index) -> None:
+            if progress:
+                progress(index * total + done, (len(tried) + 1) * total)
+
+        outcome = run_method(method, simulation, candidate, on_step)
+        value = evaluate(outcome.valid_scores, simulation.valid, [metric])[metric]
+        trials.append({**values, metric: value})
+    best = max(range(len(tried)), key=lambda index: trials[index][metric])
+    return Tuned(tried[best][1], trials)

@@ -1,0 +1,94 @@
+"""A training run on disk: everything that is needed to continue it as if nothing had happened.
+
+One safetensors file holds the tensors and, in its header, the step, the random state and what the
+run is. It appears whole or not at all, and a digest over all of it finds damage that the format
+itself would let through.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from dualrank.errors import CheckpointError
+from dualrank.storage import atomic_file
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Tensors by name, and plain values about them."""
+
+    tensors: dict[str, Tensor]
+    values: dict[str, Any]
+
+    def group(self, prefix: str) -> dict[str, Tensor]:
+        """The tensors under a prefix, without it."""
+        start = f"{prefix}."
+        return {k.removeprefix(start): v for k, v in self.tensors.items() if k.startswith(start)}
+
+
+def write_checkpoint(path: Path, checkpoint: Checkpoint, *, durable: bool = True) -> None:
+    """Replace the checkpoint at `path`; on failure the previous one still stands."""
+    tensors = {name: t.detach().contiguous() for name, t in checkpoint.tensors.items()}
+    text = json.dumps(checkpoint.values, sort_keys=True)
+    header = {"format": str(FORMAT), "values": text, "digest": _digest(tensors, text)}
+    try:
+        with atomic_file(path, durable=durable) as file:
+            file.write(save(tensors, header))
+    except OSError as error:
+        raise CheckpointError(
+            f"{path}: the checkpoint could not be written ({error.strerror}); "
+            "the previous one is untouched"
+        ) from error
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Read and verify a checkpoint."""
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: not a readable checkpoint ({error})") from error
+    if header.get("format") != str(FORMAT):
+        raise CheckpointError(
+            f"{path}: checkpoint format {header.get('format')}, this version reads {FORMAT}"
+        )
+    if header.get("digest") != _digest(tensors, header.get("values", "")):
+        raise CheckpointError(
+            f"{path}: the checkpoint is damaged (its digest differs); delete it to start anew"
+        )
+    return Checkpoint(tensors, json.loads(header["values"]))
+
+
+def require_same_run(path: Path, saved: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuse to continue a run with other data or settings, and say what differs."""
+    differing = [
+        f"{key} was {saved.get(key)!r} and is {now.get(key)!r}"
+        for key in sorted(saved.keys() | now.keys())
+        if saved.get(key) != now.get(key)
+    ]
+    if differing:
+        raise CheckpointError(
+            f"{path}: belongs to another run: {'; '.join(differing)}; "
+            "delete it or choose another directory"
+        )
+
+
+def _digest(tensors: dict[str, Tensor], text: str) -> str:
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -1,0 +1,110 @@
+"""Where the labels of a training step come from: simulated users, a click log, or grades.
+
+Every source draws a batch of lists and hands out only those with a label, together with how many
+were drawn: a list without a click has no loss, so it costs no forward pass, and because the loss
+is divided by the number drawn the gradient is the same as if it had been computed. Queries keep
+their distribution (nothing is redrawn until a click happens).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.clicks.position_based import PositionBasedUser
+from dualrank.data.click_log import ClickLog
+from dualrank.data.dataset import Dataset
+from dualrank.data.lists import RankedLists
+from dualrank.errors import DataError
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Lists with labels, out of `drawn` sessions."""
+
+    documents: NDArray[np.int32]
+    labels: NDArray[np.float32]
+    drawn: int
+
+
+class Feedback(Protocol):
+    """A source of labelled lists."""
+
+    @property
+    def lists(self) -> RankedLists:
+        """All lists that can be drawn."""
+
+    def draw(self, size: int, rng: np.random.Generator) -> Batch:
+        """Draw `size` sessions; those without a label are counted but left out."""
+
+
+class SimulatedClicks:
+    """Clicks sampled on the fly: a query at random, its initial list, a fresh user every time."""
+
+    def __init__(self, dataset: Dataset, lists: RankedLists, user: PositionBasedUser) -> None:
+        self.lists = lists
+        grades = lists.gather(dataset.require_grades())
+        probabilities = user.click_probabilities(grades, lists.mask, dataset.max_grade)
+        self._probabilities = probabilities.astype(np.float32)
+
+    def draw(self, size: int, rng: np.random.Generator) -> Batch:
+        """Draw lists uniformly and let one user look at each."""
+        chosen = rng.integers(len(self.lists), size=size)
+        luck = rng.random((size, self.lists.depth), dtype=np.float32)
+        clicks = luck < self._probabilities[chosen]
+        clicked = clicks.any(axis=1)
+        return Batch(
+            self.lists.documents[chosen[clicked]], clicks[clicked].astype(np.float32), size
+        )
+
+
+class Judgments:
+    """Grades in the place of clicks: the oracle that no log can beat.
+
+    The label of a document is its perceived relevance without click noise,
+    (2^y − 1)/(2^y_max − 1), which is what clicks would show after infinitely many sessions.
+    """
+
+    def __init__(self, dataset: Dataset, lists: RankedLists) -> None:
+        ideal = PositionBasedUser(eta=0, epsilon=0)
+        grades = lists.gather(dataset.require_grades())
+        relevance = ideal.perceived_relevance(grades, dataset.max_grade).astype(np.float32)
+        useful = relevance.any(axis=1)
+        if not useful.any():
+            raise DataError("no displayed document has a grade above 0: nothing to learn from")
+        self.lists = lists
+        self._labels = relevance
+
+    def draw(self, size: int, rng: np.random.Generator) -> Batch:
+        """Draw lists uniformly."""
+        chosen = rng.integers(len(self.lists), size=size)
+        chosen = chosen[self._labels[chosen].any(axis=1)]
+        return Batch(self.lists.documents[chosen], self._labels[chosen], size)
+
+
+class LoggedClicks:
+    """A click log: lists drawn in proportion to their sessions, with mean clicks as labels.
+
+    The loss is linear in clicks, so the expected gradient is that of drawing single sessions, with
+    less noise: all sessions of a list speak at once.
+    """
+
+    def __init__(self, log: ClickLog) -> None:
+        clicks, sessions = log.clicks_per_list, log.sessions_per_list
+        if not clicks.any():
+            raise DataError(
+                f"none of the {log.sessions} sessions has a click: there is nothing to learn from"
+            )
+        self.lists = log.lists
+        self._labels = (clicks / np.maximum(sessions, 1)[:, None]).astype(np.float32)
+        self._cumulative = np.cumsum(sessions)
+
+    def draw(self, size: int, rng: np.random.Generator) -> Batch:
+        """Draw lists in proportion to their sessions."""
+        tickets = rng.integers(self._cumulative[-1], size=size)
+        chosen = np.searchsorted(self._cumulative, tickets, side="right")
+        chosen = chosen[self._labels[chosen].any(axis=1)]
+        return Batch(self.lists.documents[chosen], self._labels[chosen], size)

@@ -1,0 +1,178 @@
+"""`dualrank.fit`: a click log and features in, a model out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dualrank.data.click_log import ClickLog
+from dualrank.data.dataset import Dataset
+from dualrank.data.scaling import Scaler
+from dualrank.errors import DataError, SettingsError
+from dualrank.learning.feedback import LoggedClicks
+from dualrank.learning.model import Model
+from dualrank.learning.settings import TrainingSettings
+from dualrank.learning.trainer import Progress, Trainer
+from dualrank.learning.validation import Predictor, on_grades, on_held_out_clicks
+from dualrank.learning.weighting import DualLearning, GivenPropensity, NoCorrection, Weighting
+from dualrank.propensity.propensity import Propensity
+from dualrank.rankers.network import DNN, Linear, Network
+from dualrank.rankers.ranking_svm import RankingSVM
+
+Method = Literal["dla", "ipw", "naive"]
+METHODS: tuple[Method, ...] = ("dla", "ipw", "naive")
+
+
+def fit(
+    log: ClickLog,
+    dataset: Dataset,
+    *,
+    method: Method = "dla",
+    ranker: DNN | Linear | RankingSVM | None = None,
+    propensity: Propensity | None = None,
+    validation: Dataset | float = 0.1,
+    scaling: str = "standard",
+    settings: TrainingSettings | None = None,
+    checkpoint: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Model:
+    """Train a ranker from clicks.
+
+    `dla` learns the propensities with the ranker; `ipw` takes `propensity`; `naive` believes every
+    click. `validation` is a judged data set, by whose `settings.metric` the best ranker is kept, or
+    the share of lists whose clicks are held out for that; 0 keeps the last ranker.
+    """
+    settings = settings or TrainingSettings()
+    ranker = DNN() if ranker is None else ranker
+    _check(log, dataset, method, ranker, propensity)
+    scaler = Scaler.fit(dataset.features, kind=scaling)
+    features = scaler.transform(dataset.features)
+    training: dict[str, Any] = {
+        "method": method,
+        "ranker": type(ranker).__name__,
+        "settings": asdict(settings),
+        "data": fingerprint(log, dataset),
+    }
+    if isinstance(ranker, RankingSVM):
+        examination = propensity.examination if propensity else None
+        network, svm = _fit_svm(ranker, features, log, examination)
+        return Model(network, scaler, propensity, dataset.feature_names, {**training, **svm})
+
+    log, held_out = _hold_out(log, validation, settings.seed)
+    weighting = _weighting(method, log.lists.depth, propensity, settings)
+    network = ranker.build(scaler.output_count, settings.seed)
+    trainer = Trainer(
+        network,
+        torch.from_numpy(features),
+        LoggedClicks(log),
+        weighting,
+        settings,
+        validate=_validator(validation, held_out, features, scaler, settings, weighting),
+    )
+    identity = {"method": method, "sizes": list(network.sizes), "data": training["data"]}
+    history = trainer.run(
+        checkpoint=None if checkpoint is None else Path(checkpoint),
+        identity=identity,
+        progress=progress,
+    )
+    learned = weighting.propensity()
+    if learned is not None and method == "dla":
+        learned = replace(learned, sessions=log.sessions)
+    return Model(
+        network, scaler, learned, dataset.feature_names, {**training, "history": asdict(history)}
+    )
+
+
+def fingerprint(log: ClickLog, dataset: Dataset) -> str:
+    """A digest of what a model is trained on."""
+    digest = hashlib.sha256()
+    for array in (log.lists.documents, log.list_of, log.clicks, log.counts, dataset.offsets):
+        digest.update(np.ascontiguousarray(array).data)
+    digest.update(np.ascontiguousarray(dataset.features).data)
+    return digest.hexdigest()
+
+
+def _check(
+    log: ClickLog,
+    dataset: Dataset,
+    method: str,
+    ranker: DNN | Linear | RankingSVM,
+    propensity: Propensity | None,
+) -> None:
+    if method not in METHODS:
+        raise SettingsError(f"unknown method {method!r}; known are {', '.join(METHODS)}")
+    if method == "ipw" and propensity is None:
+        raise SettingsError("method ipw needs a propensity; dla learns it from the clicks")
+    if method != "ipw" and propensity is not None:
+        raise SettingsError(f"method {method} takes no propensity; ipw does")
+    if method == "dla" and isinstance(ranker, RankingSVM):
+        raise SettingsError("the Ranking SVM has no dual learning; use method ipw or naive")
+    if log.lists.documents.max() >= dataset.document_count:
+        raise DataError("the log shows documents that this data set does not have")
+
+
+def _hold_out(
+    log: ClickLog, validation: Dataset | float, seed: int
+) -> tuple[ClickLog, ClickLog | None]:
+    """Split by query, so that no list of a held-out query is trained on."""
+    if isinstance(validation, Dataset) or validation == 0:
+        return log, None
+    if not 0 < validation < 1:
+        raise SettingsError(f"validation is a share between 0 and 1, not {validation}")
+    queries = np.unique(log.lists.queries)
+    rng = np.random.default_rng([seed, 0x_5A1])
+    chosen = rng.choice(queries, max(1, round(validation * len(queries))), replace=False)
+    held = np.isin(log.lists.queries, chosen)
+    held_out = log.take_lists(np.flatnonzero(held))
+    if not held_out.clicks.any() or held.all():
+        raise DataError(
+            "too few queries with clicks to hold some out; give validation=0 or judged queries"
+        )
+    return log.take_lists(np.flatnonzero(~held)), held_out
+
+
+def _weighting(
+    method: Method, depth: int, propensity: Propensity | None, settings: TrainingSettings
+) -> Weighting:
+    if method == "dla":
+        return DualLearning(depth, settings)
+    if propensity is not None:
+        return GivenPropensity(propensity, depth, settings.max_weight)
+    return NoCorrection()
+
+
+def _validator(
+    validation: Dataset | float,
+    held_out: ClickLog | None,
+    features: NDArray[np.float32],
+    scaler: Scaler,
+    settings: TrainingSettings,
+    weighting: Weighting,
+) -> Callable[[Predictor], float] | None:
+    if isinstance(validation, Dataset):
+        scaled = scaler.transform(validation.features)
+        return on_grades(scaled, validation, settings.metric)
+    if held_out is not None:
+        return on_held_out_clicks(features, held_out, weighting.propensity)
+    return None
+
+
+def _fit_svm(
+    svm: RankingSVM,
+    features: NDArray[np.float32],
+    log: ClickLog,
+    examination: NDArray[np.float64] | None,
+) -> tuple[Network, dict[str, Any]]:
+    solution = svm.fit_clicks(features, log.lists, log.clicks_per_list, examination)
+    network = Network((features.shape[1], 1))
+    with torch.no_grad():
+        network.weights[0].copy_(torch.from_numpy(solution.weights)[None])
+    outcome = {"C": svm.C, "duality_gap": solution.duality_gap, "converged": solution.converged}
+    return network, outcome

@@ -1,0 +1,38 @@
+"""The softmax cross entropy of the paper, as pure functions on `[lists, positions]` with a mask.
+
+`labels` are clicks (0 or 1), mean clicks over the sessions of a list, or grades: the loss is
+linear in them. Positions outside `mask` are padding: they are in no softmax and no sum.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def masked_log_softmax(scores: Tensor, mask: Tensor) -> Tensor:
+    """log P(x) = s_x − log Σ_z e^{s_z} over each list, and 0 at padding; equation (7)."""
+    log_probabilities = torch.log_softmax(scores.masked_fill(~mask, -torch.inf), dim=-1)
+    return log_probabilities.masked_fill(~mask, 0.0)
+
+
+def softmax_cross_entropy(
+    log_probabilities: Tensor, labels: Tensor, weights: Tensor | float = 1.0
+) -> Tensor:
+    """−Σ_x w_x c_x log P(x), one value per list; equations (6) and (8).
+
+    With w_x = P_E(o_1)/P_E(o_x) it is the ranker's l̂_IPW, with w_x = P_S(r_1)/P_S(r_x) the
+    propensity model's l̂_IRW, and with w = 1 the loss of uncorrected clicks.
+    """
+    return -(weights * labels * log_probabilities).sum(dim=-1)
+
+
+def ratio_to_first(log_probabilities: Tensor, max_weight: float = torch.inf) -> Tensor:
+    """P(1)/P(x) for every position: the inverse weights of equation (8), without gradient.
+
+    The exponent is unbounded, so the ratio is clipped before it is taken, not after.
+    """
+    detached = log_probabilities.detach()
+    return torch.exp((detached[..., :1] - detached).clamp(max=math.log(max_weight)))

@@ -1,0 +1,108 @@
+"""A trained ranker with all that is needed to use it, in memory and as a directory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+
+from dualrank.data.dataset import Dataset
+from dualrank.data.scaling import Scaler
+from dualrank.errors import CheckpointError, DataError
+from dualrank.propensity.propensity import Propensity
+from dualrank.rankers.network import Network
+from dualrank.storage import atomic_file, sha256_of_file, write_text
+
+FORMAT = 1
+RANKER, PROPENSITY, MANIFEST = "ranker.safetensors", "propensity.json", "manifest.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A ranker, the scaling of its features, and the propensity that it was trained with."""
+
+    ranker: Network
+    scaler: Scaler
+    propensity: Propensity | None = None
+    feature_names: tuple[str, ...] | None = None
+    training: dict[str, Any] = field(default_factory=dict)
+    """How it was trained: method, settings, fingerprint of the data, validation curve."""
+
+    def predict(self, data: Dataset | NDArray[np.floating]) -> NDArray[np.float32]:
+        """One score per document; higher is better."""
+        features = data.features if isinstance(data, Dataset) else np.asarray(data, np.float32)
+        if features.ndim != 2:
+            raise DataError(f"features must be a matrix, not of {features.ndim} dimensions")
+        return self.ranker.predict(self.scaler.transform(features))
+
+    def save(self, directory: str | Path) -> None:
+        """Write the model directory; its manifest, written last, vouches for the other files."""
+        folder = Path(directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        with atomic_file(folder / RANKER) as file:
+            file.write(save({k: v.contiguous() for k, v in self.ranker.state_dict().items()}))
+        files = [RANKER]
+        if self.propensity is not None:
+            self.propensity.write(folder / PROPENSITY)
+            files.append(PROPENSITY)
+        manifest = {
+            "format": FORMAT,
+            "ranker": {"sizes": self.ranker.sizes, "elu_output": self.ranker.elu_output},
+            "scaler": self.scaler.to_dict(),
+            "feature_count": self.scaler.input_count,
+            "feature_names": self.feature_names,
+            "training": self.training,
+            "sha256": {name: sha256_of_file(folder / name) for name in files},
+        }
+        write_text(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Model:
+        """Read a model directory and verify every file against the manifest."""
+        folder = Path(directory)
+        manifest = _read_manifest(folder)
+        contents = {}
+        for name, expected in manifest["sha256"].items():
+            try:
+                contents[name] = (folder / name).read_bytes()
+            except OSError as error:
+                raise CheckpointError(f"{folder / name}: {error.strerror}") from error
+            if hashlib.sha256(contents[name]).hexdigest() != expected:
+                raise CheckpointError(f"{folder / name}: damaged: its sha256 is not the manifest's")
+        ranker = Network(**manifest["ranker"])
+        try:
+            ranker.load_state_dict(load(contents[RANKER]))
+        except (SafetensorError, KeyError, RuntimeError) as error:
+            raise CheckpointError(f"{folder / RANKER}: not this model's weights") from error
+        names = manifest["feature_names"]
+        return cls(
+            ranker=ranker,
+            scaler=Scaler.from_dict(manifest["scaler"]),
+            propensity=Propensity.read(folder / PROPENSITY) if PROPENSITY in contents else None,
+            feature_names=None if names is None else tuple(names),
+            training=manifest["training"],
+        )
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{folder}: not a model directory: no {MANIFEST} in it") from error
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: not readable as JSON ({error})") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        found = manifest.get("format") if isinstance(manifest, dict) else None
+        raise CheckpointError(f"{path}: model format {found}, this version reads {FORMAT}")
+    missing = {"ranker", "scaler", "feature_names", "training", "sha256"} - manifest.keys()
+    if missing:
+        raise CheckpointError(f"{path}: damaged: {sorted(missing)[0]!r} is missing")
+    return manifest

@@ -1,0 +1,192 @@
+"""The training loop: one for all methods.
+
+What differs between naive training, inverse propensity weighting, dual learning and training on
+grades is where labels come from (`feedback`) and how much a click counts (`weighting`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dualrank.data.lists import PADDING
+from dualrank.errors import DataError
+from dualrank.learning.checkpoint import (
+    Checkpoint,
+    read_checkpoint,
+    require_same_run,
+    write_checkpoint,
+)
+from dualrank.learning.feedback import Batch, Feedback
+from dualrank.learning.losses import masked_log_softmax, softmax_cross_entropy
+from dualrank.learning.optimizer import Optimizer
+from dualrank.learning.settings import TrainingSettings
+from dualrank.learning.weighting import Weighting
+from dualrank.rankers.network import Network
+
+logger = logging.getLogger(__name__)
+
+Progress = Callable[[int, int], None]
+PROGRESS_EVERY = 10
+
+
+@dataclass
+class History:
+    """What happened in a run: the validation curve, the best step, and what was left out."""
+
+    steps: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    best_step: int = 0
+    best_value: float = -np.inf
+    drawn: int = 0
+    clicked: int = 0
+    left_out: int = 0
+
+
+class Trainer:
+    """A ranker, where its labels come from and how they are weighted, and the loop over steps.
+
+    `features` is the scaled training matrix that the lists of `feedback` point into. `validate`
+    gives the value by which the best ranker is kept; without it the last one is.
+    """
+
+    def __init__(
+        self,
+        ranker: Network,
+        features: Tensor,
+        feedback: Feedback,
+        weighting: Weighting,
+        settings: TrainingSettings,
+        *,
+        validate: Callable[[Network], float] | None = None,
+    ) -> None:
+        self.ranker = ranker
+        self.weighting = weighting
+        self.history = History()
+        self._features = features
+        self._feedback = feedback
+        self._settings = settings
+        self._validate = validate
+        self._rng = np.random.default_rng(settings.seed)
+        self._optimizer = Optimizer(ranker, settings.learning_rate, settings)
+        self._best: dict[str, Tensor] | None = None
+        rows = settings.batch_size * feedback.lists.depth
+        self._gathered = torch.empty(rows, features.shape[1])
+
+    def run(
+        self,
+        *,
+        checkpoint: Path | None = None,
+        identity: dict[str, Any] | None = None,
+        progress: Progress | None = None,
+    ) -> History:
+        """Train to the last step, from the checkpoint if there is one, and keep the best ranker.
+
+        `identity` says what else makes this run this run (the data's fingerprint, the method): a
+        checkpoint of another run is refused.
+        """
+        identity = {**asdict(self._settings), **(identity or {})}
+        settings = self._settings
+        start = 0
+        if checkpoint is not None and checkpoint.exists():
+            start = self._resume(checkpoint, identity)
+            logger.info("continuing at step %d of %d", start, settings.steps)
+        for step in range(start + 1, settings.steps + 1):
+            self.step((step - 1) / settings.steps)
+            last = step == settings.steps
+            if self._validate and (step % settings.validate_every == 0 or last):
+                self._keep_if_best(step)
+            if checkpoint is not None and (step % settings.checkpoint_every == 0 or last):
+                write_checkpoint(checkpoint, self._state(step, identity))
+            if progress and (step % PROGRESS_EVERY == 0 or last):
+                progress(step, settings.steps)
+        return self._finish()
+
+    def step(self, done: float = 0.0) -> None:
+        """One step of the Dual Learning Algorithm, or of what its weighting makes of it.
+
+        Both models learn from the same batch, each with the other's weights from before the step.
+        """
+        batch = self._feedback.draw(self._settings.batch_size, self._rng)
+        self.history.drawn += batch.drawn
+        self.history.clicked += len(batch.documents)
+        for optimizer in self._optimizers().values():
+            optimizer.set_progress(done)
+        if len(batch.documents) == 0:
+            return
+        scores, mask = self._score(batch)
+        labels = torch.from_numpy(batch.labels)
+        log_relevance = masked_log_softmax(scores, mask)
+        weights = self.weighting.weights(mask)
+        self.weighting.learn(log_relevance.detach(), labels, mask, batch.drawn)
+        loss = softmax_cross_entropy(log_relevance, labels, weights).sum()
+        self._optimizer.step(loss, batch.drawn, weights * labels)
+
+    def _score(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Scores laid out like the lists; padding is never scored."""
+        documents = torch.from_numpy(batch.documents)
+        mask = documents != PADDING
+        rows = documents[mask]
+        gathered = torch.index_select(self._features, 0, rows, out=self._gathered[: len(rows)])
+        scores = self.ranker(gathered)
+        if len(rows) == documents.numel():
+            return scores.view(documents.shape), mask
+        return torch.zeros(documents.shape).masked_scatter(mask, scores), mask
+
+    def _keep_if_best(self, step: int) -> None:
+        assert self._validate is not None
+        value = self._validate(self.ranker)
+        self.history.steps.append(step)
+        self.history.values.append(value)
+        if value > self.history.best_value:
+            self.history.best_value, self.history.best_step = value, step
+            self._best = {k: v.detach().clone() for k, v in self.ranker.state_dict().items()}
+
+    def _finish(self) -> History:
+        if self.history.clicked == 0:
+            raise DataError(
+                f"none of the {self.history.drawn} sessions drawn had a click: nothing was learned"
+            )
+        self.history.left_out = sum(o.left_out for o in self._optimizers().values())
+        if self._best is None:
+            self.history.best_step = self._settings.steps
+        else:
+            self.ranker.load_state_dict(self._best)
+        return self.history
+
+    def _optimizers(self) -> dict[str, Optimizer]:
+        beside = self.weighting.optimizer()
+        return {"ranker": self._optimizer, **({"propensity": beside} if beside else {})}
+
+    def _state(self, step: int, identity: dict[str, Any]) -> Checkpoint:
+        groups = {name: o.state() for name, o in self._optimizers().items()}
+        if self._best is not None:
+            groups["best"] = self._best
+        tensors = {f"{group}.{k}": v for group, held in groups.items() for k, v in held.items()}
+        left_out = {name: o.left_out for name, o in self._optimizers().items()}
+        values = {
+            "step": step,
+            "identity": identity,
+            "random": self._rng.bit_generator.state,
+            "history": asdict(self.history),
+            "left_out": left_out,
+        }
+        return Checkpoint(tensors, values)
+
+    def _resume(self, path: Path, identity: dict[str, Any]) -> int:
+        saved = read_checkpoint(path)
+        require_same_run(path, saved.values["identity"], identity)
+        for name, optimizer in self._optimizers().items():
+            optimizer.load_state(saved.group(name))
+            optimizer.left_out = saved.values["left_out"][name]
+        self._rng.bit_generator.state = saved.values["random"]
+        self.history = History(**saved.values["history"])
+        self._best = saved.group("best") or None
+        return int(saved.values["step"])

@@ -1,0 +1,99 @@
+"""The noun for how likely each position is examined."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dualrank.errors import DataError
+from dualrank.storage import write_text
+
+
+@dataclass(frozen=True, eq=False)
+class Propensity:
+    """Relative examination per position (first = 1), with intervals and the method that made it.
+
+    `low` and `high` bound the 95% interval where the method has one. `sessions` is how many
+    sessions stand behind the estimate, 0 where it was given and not estimated.
+
+    >>> Propensity.of([0.68, 0.34], method="eye tracking").weights
+    array([1., 2.])
+    """
+
+    examination: NDArray[np.float64]
+    method: str
+    sessions: int = 0
+    low: NDArray[np.float64] | None = None
+    high: NDArray[np.float64] | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, examination: ArrayLike, method: str = "given", sessions: int = 0) -> Propensity:
+        """A propensity from examination probabilities on any common scale."""
+        values = np.asarray(examination, dtype=np.float64)
+        if values.ndim != 1 or len(values) == 0:
+            raise DataError("examination must be a list of one number per position")
+        bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+        if len(bad):
+            raise DataError(
+                f"examination at position {bad[0] + 1} is {values[bad[0]]:g}; "
+                "it must be a number above 0"
+            )
+        return cls(values / values[0], method, sessions)
+
+    @property
+    def depth(self) -> int:
+        """How many positions are known."""
+        return len(self.examination)
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """The inverse propensity weights P(o_1)/P(o_i)."""
+        return 1.0 / self.examination
+
+    def to_json(self) -> str:
+        """The Propensity JSON of the file contract."""
+
+        def numbers(values: NDArray[np.float64] | None) -> list[float] | None:
+            return None if values is None else values.tolist()
+
+        content = {
+            "method": self.method,
+            "sessions": self.sessions,
+            "examination": numbers(self.examination),
+            "low": numbers(self.low),
+            "high": numbers(self.high),
+            **self.details,
+        }
+        return json.dumps(content, indent=1) + "\n"
+
+    def write(self, path: Path) -> None:
+        """Write as JSON."""
+        write_text(path, self.to_json())
+
+    @classmethod
+    def read(cls, path: str | Path) -> Propensity:
+        """Read what `write` wrote, or any JSON with a list `examination`."""
+        try:
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+        except ValueError as error:
+            raise DataError(f"{path}: not JSON: {error}") from error
+        if not isinstance(content, dict) or "examination" not in content:
+            raise DataError(f"{path}: a propensity file has a list named examination")
+        try:
+            known = cls.of(content.pop("examination"), content.pop("method", "given"))
+            low, high = (
+                None if bound is None else np.asarray(bound, dtype=np.float64)
+                for bound in (content.pop("low", None), content.pop("high", None))
+            )
+        except (DataError, TypeError, ValueError) as error:
+            raise DataError(f"{path}: {error}") from error
+        sessions = int(content.pop("sessions", 0))
+        return cls(known.examination, known.method, sessions, low, high, content)

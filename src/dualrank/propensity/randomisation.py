@@ -1,0 +1,83 @@
+"""Examination measured by shuffling results: the RandList baseline.
+
+When the results of a list are shuffled before they are shown, every position has the same
+expected relevance, so by section 3.2 of the paper
+
+    E[c_k] = P(o_k = 1) · E[y] ∝ P(o_k = 1)
+
+and the click-through rate of each position, relative to the first, is its relative examination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.clicks.position_based import PositionBasedUser
+from dualrank.data.dataset import Dataset
+from dualrank.data.lists import RankedLists
+from dualrank.errors import DataError
+from dualrank.propensity.propensity import Propensity
+
+SESSIONS_PER_BLOCK = 50_000
+NORMAL_95 = 1.959964
+
+
+def collect_shuffled_clicks(
+    dataset: Dataset,
+    lists: RankedLists,
+    user: PositionBasedUser,
+    sessions: int,
+    rng: np.random.Generator,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Show shuffled lists to simulated users: clicks and impressions per position.
+
+    Only full lists take part. In a mixture of lengths the lower positions would be seen only on
+    queries with many results, whose relevance differs, and the estimate would be confounded.
+    """
+    full = np.flatnonzero(lists.mask.all(axis=1))
+    if len(full) == 0:
+        raise DataError(
+            f"no list shows {lists.depth} documents, so shuffling cannot compare the positions"
+        )
+    relevance = user.perceived_relevance(
+        lists.gather(dataset.require_grades())[full], dataset.max_grade
+    ).astype(np.float32)
+    examination = user.examination(lists.depth).astype(np.float32)
+    clicks = np.zeros(lists.depth, dtype=np.int64)
+    for start in range(0, sessions, SESSIONS_PER_BLOCK):
+        count = min(SESSIONS_PER_BLOCK, sessions - start)
+        shown = rng.permuted(relevance[rng.integers(len(full), size=count)], axis=1)
+        clicks += (rng.random(shown.shape, dtype=np.float32) < shown * examination).sum(axis=0)
+        if progress:
+            progress(start + count, sessions)
+    return clicks, np.full(lists.depth, sessions)
+
+
+def from_shuffled_clicks(clicks: NDArray[np.int64], impressions: NDArray[np.int64]) -> Propensity:
+    """Relative click-through per position, with 95% intervals of the ratio to the first.
+
+    The interval is that of a log ratio of two proportions (delta method):
+    Var[log ĉ_k/ĉ_1] ≈ (1 − ĉ_k)/(n ĉ_k) + (1 − ĉ_1)/(n ĉ_1).
+    """
+    if (clicks == 0).any():
+        position = int(np.flatnonzero(clicks == 0)[0]) + 1
+        raise DataError(
+            f"position {position} was never clicked in {impressions[position - 1]} shuffled "
+            "sessions; collect more of them"
+        )
+    rate = clicks / impressions
+    examination = rate / rate[0]
+    variance = (1 - rate) / clicks
+    spread = NORMAL_95 * np.sqrt(variance + variance[0])
+    spread[0] = 0.0
+    return Propensity(
+        examination,
+        method="randomisation",
+        sessions=int(impressions.max()),
+        low=examination * np.exp(-spread),
+        high=examination * np.exp(spread),
+    )
