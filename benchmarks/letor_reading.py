@@ -19,7 +19,8 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 from dualrank.data.dataset import Dataset
-from dualrank.data.letor import read_letor, write_letor
+from dualrank.data.letor.reader import read_letor
+from dualrank.data.letor.writer import write_letor
 
 DOCUMENTS_PER_QUERY = 24
 

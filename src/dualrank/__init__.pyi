@@ -4,8 +4,8 @@ from .data.click_log import ClickLog as ClickLog
 from .data.dataset import Dataset as Dataset
 from .data.dataset import Splits as Splits
 from .data.generator import generate_splits as generate_splits
-from .data.letor import read_letor as read_letor
-from .data.letor import write_letor as write_letor
+from .data.letor.reader import read_letor as read_letor
+from .data.letor.writer import write_letor as write_letor
 from .data.lists import RankedLists as RankedLists
 from .data.lists import top_lists as top_lists
 from .data.public_sets import load_public as load_public

@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from dualrank.data.dataset import Dataset
-from dualrank.data.letor import read_letor
+from dualrank.data.letor.reader import read_letor
 from dualrank.data.public_sets import PUBLIC_SETS, concatenate, load_public
 from dualrank.errors import DataError, SettingsError
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from dualrank.data.dataset import Dataset, Splits
-from dualrank.data.letor import Progress, read_letor
+from dualrank.data.letor.reader import Progress, read_letor
 from dualrank.errors import DataError, SettingsError
 
 SUFFIXES = ("", ".gz", ".zst")

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.data.id_column import IdColumn
-from dualrank.data.letor_kernels import parse_lines, widest_index
-from dualrank.data.letor_outcomes import (
+from dualrank.data.letor.arrays import IdColumn, MatrixFile
+from dualrank.data.letor.kernels import parse_lines, widest_index
+from dualrank.data.letor.lines import BLOCK_BYTES, LineBlocks
+from dualrank.data.letor.rules import (
     DONE,
     FULL,
     GRADE_TOO_HIGH,
@@ -24,9 +25,7 @@ from dualrank.data.letor_outcomes import (
     WIDER,
     LetorText,
 )
-from dualrank.data.line_blocks import BLOCK_BYTES, LineBlocks
-from dualrank.data.matrix_file import MatrixFile
-from dualrank.data.text_files import SourceFile
+from dualrank.data.letor.source import SourceFile
 from dualrank.errors import DataError
 
 

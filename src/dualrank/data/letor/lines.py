@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dualrank.data.text_files import SourceFile
+from dualrank.data.letor.source import SourceFile
 from dualrank.errors import DataError
 
 BLOCK_BYTES = 1 << 20

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dualrank.data.letor_outcomes import (
+from dualrank.data.letor.rules import (
     BAD_FEATURE,
     BAD_GRADE,
     BAD_QID,

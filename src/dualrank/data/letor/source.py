@@ -7,15 +7,13 @@ import hashlib
 import io
 import os
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import zstandard
 
 from dualrank.errors import DataError
-from dualrank.storage import atomic_file
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -141,18 +139,3 @@ class _Zstd(io.RawIOBase):
         target[:count] = self._output[:count]
         self._output = self._output[count:]
         return count
-
-
-@contextmanager
-def written_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, compressed if its name ends in `.gz` or `.zst`; whole or not there."""
-    with atomic_file(path) as file:
-        if path.suffix == ".gz":
-            # Without name and time, equal content gives equal bytes.
-            with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
-                yield cast(BinaryIO, packed)
-        elif path.suffix == ".zst":
-            with zstandard.ZstdCompressor().stream_writer(file, closefd=False) as packed:
-                yield packed
-        else:
-            yield file

@@ -6,7 +6,7 @@ import os
 import pytest
 import zstandard
 
-from dualrank.data.letor import read_letor
+from dualrank.data.letor.reader import read_letor
 from dualrank.errors import DataError
 
 GOOD = "1 qid:1 1:1 2:2\n"
@@ -132,7 +132,7 @@ def test_an_id_that_is_not_utf8_is_named(tmp_path, text):
 
 
 def test_a_line_without_end_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("dualrank.data.line_blocks.LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr("dualrank.data.letor.lines.LONGEST_LINE", 1 << 20)
     path = tmp_path / "train.txt"
     path.write_text(GOOD + "1" * (1 << 22))
     assert sentence_for(path) == (

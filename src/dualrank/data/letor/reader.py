@@ -1,28 +1,25 @@
-"""LETOR / SVMlight text: `grade qid:ID index:value ... # docid = X`, one document per line."""
+"""LETOR text as a data set, parsed once and mapped from a cache ever after."""
 
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from dualrank.data.dataset import Dataset
-from dualrank.data.letor_cache import (
+from dualrank.data.letor.cache import (
     LetorCache,
     SourceState,
     cache_folders,
     folder_within,
     open_arrays,
 )
-from dualrank.data.letor_outcomes import WIDEST, LetorText
-from dualrank.data.text_files import SourceFile, written_file
+from dualrank.data.letor.rules import WIDEST, LetorText
+from dualrank.data.letor.source import SourceFile
 from dualrank.errors import DataError, SettingsError
 
 Progress = Callable[[int, int], None]
-BLANK = re.compile("[\\x00-\\x20]")
-WRITTEN_VALUES = 1 << 19
 
 
 def read_letor(
@@ -126,7 +123,7 @@ def _parse(
     source: SourceFile, text: LetorText, directory: Path, progress: Progress | None
 ) -> Dataset:
     # Importing numba takes most of a second, which a reader of a cache need not wait for.
-    from dualrank.data.letor_parser import parse_letor
+    from dualrank.data.letor.parser import parse_letor
 
     report = None if progress is None else lambda done: progress(done, source.size)
     try:
@@ -136,41 +133,3 @@ def _parse(
             f"{text.path}: the parsed arrays cannot be written to {directory} ({error.strerror})"
         ) from None
     return open_arrays(directory, text.max_grade)
-
-
-def write_letor(dataset: Dataset, path: str | os.PathLike[str]) -> None:
-    """Write a data set as LETOR text, compressed if the name ends in `.gz` or `.zst`.
-
-    Each value has the fewest digits (up to nine) that read back as the identical float32. Every
-    feature is written, zeros too, so that the number of features reads back as well.
-    """
-    from dualrank.data.letor_printer import print_rows
-
-    grades = dataset.require_grades()
-    query_ids = _without_blanks("query", dataset.query_ids.tolist())
-    if "" in query_ids:
-        raise DataError("found an empty query id; LETOR text needs an id for every query")
-    queries = dataset.query_of_document
-    step = max(1, WRITTEN_VALUES // dataset.feature_count)
-    with written_file(Path(path)) as file:
-        for start in range(0, dataset.document_count, step):
-            rows = slice(start, start + step)
-            texts = print_rows(dataset.features[rows])
-            ends = ["\n"] * len(texts)
-            if dataset.doc_ids is not None:
-                doc_ids = _without_blanks("document", dataset.doc_ids[rows].tolist())
-                ends = [f" # docid = {name}\n" if name else "\n" for name in doc_ids]
-            lines = zip(grades[rows].tolist(), queries[rows].tolist(), texts, ends, strict=True)
-            file.write(
-                "".join(
-                    f"{grade:.9g} qid:{query_ids[query]}{values}{end}"
-                    for grade, query, values, end in lines
-                ).encode()
-            )
-
-
-def _without_blanks(what: str, ids: list[str]) -> list[str]:
-    for name in ids:
-        if BLANK.search(name):
-            raise DataError(f"found a blank in the {what} id {name!r}; LETOR text allows none")
-    return ids

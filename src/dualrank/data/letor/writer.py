@@ -1,12 +1,27 @@
-"""Feature values as short text that reads back as the identical float32."""
+"""A data set as LETOR text, each value short and read back as the identical float32."""
 
 # mypy: allow-untyped-defs
 from __future__ import annotations
 
+import gzip
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
 import numpy as np
+import zstandard
 from numba import njit
 from numpy.typing import NDArray
 
+from dualrank.data.dataset import Dataset
+from dualrank.errors import DataError
+from dualrank.storage import atomic_file
+
+BLANK = re.compile("[\\x00-\\x20]")
+WRITTEN_VALUES = 1 << 19
 MOST_BYTES = 32
 """No `index:value` with its blank is longer than this."""
 
@@ -15,7 +30,58 @@ _POWERS = np.array([10.0**k for k in range(23)])
 _POINT, _MINUS, _ZERO, _COLON, _BLANK, _E = 46, 45, 48, 58, 32, 101
 
 
-def print_rows(features: NDArray[np.float32]) -> list[str]:
+def write_letor(dataset: Dataset, path: str | os.PathLike[str]) -> None:
+    """Write a data set as LETOR text, compressed if the name ends in `.gz` or `.zst`.
+
+    Each value has the fewest digits (up to nine) that read back as the identical float32. Every
+    feature is written, zeros too, so that the number of features reads back as well.
+    """
+    grades = dataset.require_grades()
+    query_ids = _without_blanks("query", dataset.query_ids.tolist())
+    if "" in query_ids:
+        raise DataError("found an empty query id; LETOR text needs an id for every query")
+    queries = dataset.query_of_document
+    step = max(1, WRITTEN_VALUES // dataset.feature_count)
+    with _written_file(Path(path)) as file:
+        for start in range(0, dataset.document_count, step):
+            rows = slice(start, start + step)
+            texts = _texts_of_rows(dataset.features[rows])
+            ends = ["\n"] * len(texts)
+            if dataset.doc_ids is not None:
+                doc_ids = _without_blanks("document", dataset.doc_ids[rows].tolist())
+                ends = [f" # docid = {name}\n" if name else "\n" for name in doc_ids]
+            lines = zip(grades[rows].tolist(), queries[rows].tolist(), texts, ends, strict=True)
+            file.write(
+                "".join(
+                    f"{grade:.9g} qid:{query_ids[query]}{values}{end}"
+                    for grade, query, values, end in lines
+                ).encode()
+            )
+
+
+def _without_blanks(what: str, ids: list[str]) -> list[str]:
+    for name in ids:
+        if BLANK.search(name):
+            raise DataError(f"found a blank in the {what} id {name!r}; LETOR text allows none")
+    return ids
+
+
+@contextmanager
+def _written_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write, compressed if its name ends in `.gz` or `.zst`; whole or not there."""
+    with atomic_file(path) as file:
+        if path.suffix == ".gz":
+            # Without name and time, equal content gives equal bytes.
+            with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
+                yield cast(BinaryIO, packed)
+        elif path.suffix == ".zst":
+            with zstandard.ZstdCompressor().stream_writer(file, closefd=False) as packed:
+                yield packed
+        else:
+            yield file
+
+
+def _texts_of_rows(features: NDArray[np.float32]) -> list[str]:
     """For each row ` 1:value 2:value ...`, with a blank in front."""
     out = np.empty(features.size * MOST_BYTES, np.uint8)
     ends = np.empty(len(features), np.int64)

@@ -9,8 +9,8 @@ import time
 import numpy as np
 import pytest
 
-from dualrank.data import letor, letor_parser
-from dualrank.data.letor import read_letor
+from dualrank.data.letor import parser, reader
+from dualrank.data.letor.reader import read_letor
 from dualrank.errors import DataError
 
 TEXT = "2 qid:7 1:0.5 2:1 # docid = A\n0 qid:7 1:0.25 2:3\n1 qid:8 2:4\n"
@@ -32,13 +32,13 @@ def source(tmp_path, monkeypatch):
 def parsings(monkeypatch):
     """A list that grows with every parsing."""
     calls = []
-    parse = letor_parser.parse_letor
+    parse = parser.parse_letor
 
     def counted(*arguments, **options):
         calls.append(1)
         return parse(*arguments, **options)
 
-    monkeypatch.setattr(letor_parser, "parse_letor", counted)
+    monkeypatch.setattr(parser, "parse_letor", counted)
     return calls
 
 
@@ -74,7 +74,7 @@ def test_the_second_reading_does_not_parse(source, parsings):
 def test_the_second_reading_does_not_import_numba(source):
     read_letor(source)
     program = (
-        "import sys; from dualrank.data.letor import read_letor; "
+        "import sys; from dualrank.data.letor.reader import read_letor; "
         f"read_letor({str(source)!r}); assert 'numba' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -91,7 +91,7 @@ def test_a_touched_file_is_compared_by_content_once(source, parsings, monkeypatc
     read_letor(source)
     make_old(source, 50)
     assert_equals_text(read_letor(source))
-    monkeypatch.setattr("dualrank.data.letor_cache.sha256_of_file", None)
+    monkeypatch.setattr("dualrank.data.letor.cache.sha256_of_file", None)
     assert_equals_text(read_letor(source))
     assert len(parsings) == 1
 
@@ -113,10 +113,10 @@ def test_a_change_within_one_tick_of_the_clock_is_noticed(source):
 
 
 def test_a_file_that_settles_while_it_is_read_is_cached(source, parsings, monkeypatch):
-    monkeypatch.setattr("dualrank.data.letor_cache.COARSEST_CLOCK_NS", 1_000_000_000)
+    monkeypatch.setattr("dualrank.data.letor.cache.COARSEST_CLOCK_NS", 1_000_000_000)
     make_old(source, 0.9)
-    parse = letor.open_arrays
-    monkeypatch.setattr(letor, "open_arrays", lambda *given: time.sleep(0.2) or parse(*given))
+    parse = reader.open_arrays
+    monkeypatch.setattr(reader, "open_arrays", lambda *given: time.sleep(0.2) or parse(*given))
     for _ in range(2):
         assert_equals_text(read_letor(source))
     assert len(parsings) == 1
@@ -238,7 +238,7 @@ def test_a_full_disk_is_said_in_one_sentence(source, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dualrank.data.matrix_file.MatrixFile.append", full)
+    monkeypatch.setattr("dualrank.data.letor.arrays.MatrixFile.append", full)
     with pytest.raises(DataError, match=r"train.txt: .* \(No space left on device\)$"):
         read_letor(source)
     assert list(source.parent.iterdir()) == [source]
@@ -248,19 +248,19 @@ def test_a_cache_that_cannot_be_finished_does_not_spoil_the_reading(source, monk
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dualrank.data.letor_cache.atomic_file", full)
+    monkeypatch.setattr("dualrank.data.letor.cache.atomic_file", full)
     assert_equals_text(read_letor(source))
     assert list(source.parent.iterdir()) == [source]
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_cached(source, monkeypatch):
-    parse = letor.open_arrays
+    parse = reader.open_arrays
 
     def change(*arguments):
         source.write_text(TEXT)
         return parse(*arguments)
 
-    monkeypatch.setattr(letor, "open_arrays", change)
+    monkeypatch.setattr(reader, "open_arrays", change)
     assert_equals_text(read_letor(source))
     assert list(source.parent.iterdir()) == [source]
 
@@ -275,7 +275,7 @@ def test_arrays_stay_valid_when_the_cache_is_replaced(source):
 def test_processes_that_read_at_once_all_end_well(source):
     source.write_text("".join(f"1 qid:{i} 1:{i} 2:0.5\n" for i in range(20_000)))
     program = (
-        "import os, sys; from dualrank.data.letor import read_letor\n"
+        "import os, sys; from dualrank.data.letor.reader import read_letor\n"
         "for _ in range(10):\n"
         "    data = read_letor(sys.argv[1])\n"
         "    assert data.features[:, 0].sum(dtype=float) == 199990000, data\n"

@@ -10,11 +10,11 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualrank.data.letor import read_letor
-from dualrank.data.letor_cache import open_arrays
-from dualrank.data.letor_outcomes import LetorText
-from dualrank.data.letor_parser import parse_letor
-from dualrank.data.text_files import SourceFile
+from dualrank.data.letor.cache import open_arrays
+from dualrank.data.letor.parser import parse_letor
+from dualrank.data.letor.reader import read_letor
+from dualrank.data.letor.rules import LetorText
+from dualrank.data.letor.source import SourceFile
 from dualrank.errors import SettingsError
 
 
