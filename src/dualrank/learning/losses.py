@@ -32,7 +32,11 @@ def softmax_cross_entropy(
 def ratio_to_first(log_probabilities: Tensor, max_weight: float = torch.inf) -> Tensor:
     """P(1)/P(x) for every position: the inverse weights of equation (8), without gradient.
 
-    The exponent is unbounded, so the ratio is clipped before it is taken, not after.
+    The exponent is unbounded, so the ratio is clipped before it is taken, not after: at
+    `max_weight`, and never above what the type can hold (an infinite weight times no click would
+    be a nan).
     """
     detached = log_probabilities.detach()
-    return torch.exp((detached[..., :1] - detached).clamp(max=math.log(max_weight)))
+    largest = math.log(torch.finfo(detached.dtype).max) - 1
+    limit = min(math.log(max_weight), largest)
+    return torch.exp((detached[..., :1] - detached).clamp(max=limit))
