@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrank.data.dataset import Dataset
+from dualrank.data.ranking import rank_segments
+from dualrank.errors import DataError
 
 PADDING = -1
 
@@ -42,8 +44,15 @@ class RankedLists:
 
 
 def rank_documents(dataset: Dataset, scores: NDArray[np.floating]) -> NDArray[np.int64]:
-    """All documents, query by query, best first; ties keep the order of the input."""
-    return np.lexsort((-scores, dataset.query_of_document))
+    """All documents, query by query, best first; ties keep the order of the input, nan is last."""
+    # Plain copies: a memory-mapped or read-only array would compile the kernel once more.
+    values = np.array(scores, dtype=np.float64)
+    if values.shape != (dataset.document_count,):
+        raise DataError(
+            f"scores has shape {values.shape}, but there are {dataset.document_count} documents"
+        )
+    values[np.isnan(values)] = -np.inf
+    return rank_segments(values, np.array(dataset.offsets))
 
 
 def top_lists(dataset: Dataset, scores: NDArray[np.floating], depth: int = 10) -> RankedLists:

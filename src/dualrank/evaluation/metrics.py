@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualrank.data.dataset import Dataset
+from dualrank.data.ranking import rank_segments
 from dualrank.errors import DataError, SettingsError
 from dualrank.evaluation import measures
 from dualrank.evaluation.metric import PAPER_METRICS, Metric, parse_metrics
-from dualrank.evaluation.ranking import rank_segments
 
 NoRelevant = Literal["zero", "skip", "one"]
 

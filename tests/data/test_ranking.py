@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualrank.evaluation.ranking import rank_segments
+from dualrank.data.ranking import rank_segments
 
 
 def lexsorted(scores, lengths):
