@@ -148,6 +148,38 @@ class Dataset:
         )
 
 
+def concatenate(datasets: Sequence[Dataset]) -> Dataset:
+    """One data set with the queries of all, which must be different queries.
+
+    Grades and document ids are kept where every data set has them.
+    """
+    first = datasets[0]
+    for other in datasets:
+        if other.feature_count != first.feature_count:
+            raise DataError(
+                f"one data set has {first.feature_count} features, another "
+                f"{other.feature_count}; expected equal numbers"
+            )
+    query_ids = np.concatenate([data.query_ids for data in datasets])
+    unique, counts = np.unique(query_ids, return_counts=True)
+    if len(unique) < len(query_ids):
+        raise DataError(
+            f"query {str(unique[counts > 1][0])!r} occurs in more than one data set; "
+            "expected different queries"
+        )
+    grades = [data.grades for data in datasets if data.grades is not None]
+    doc_ids = [data.doc_ids for data in datasets if data.doc_ids is not None]
+    return replace(
+        first,
+        features=np.concatenate([data.features for data in datasets]),
+        offsets=np.append(0, np.cumsum(np.concatenate([data.lengths for data in datasets]))),
+        query_ids=query_ids,
+        grades=np.concatenate(grades) if len(grades) == len(datasets) else None,
+        doc_ids=np.concatenate(doc_ids) if len(doc_ids) == len(datasets) else None,
+        max_grade=max(data.max_grade for data in datasets),
+    )
+
+
 @dataclass(frozen=True)
 class Splits:
     """Training, validation and test queries of one collection."""
