@@ -103,10 +103,6 @@ class ClickLog:
 
     def to_table(self, dataset: Dataset) -> pa.Table:
         """The long log: one row per displayed document of every session, sessions numbered."""
-        if dataset.doc_ids is None:
-            doc_ids = np.arange(dataset.document_count).astype(str)
-        else:
-            doc_ids = dataset.doc_ids
         pattern = np.repeat(np.arange(len(self.counts)), self.counts)
         documents = self.lists.documents[self.list_of[pattern]]
         session, position = np.nonzero(documents != PADDING)
@@ -116,7 +112,7 @@ class ClickLog:
             {
                 "session_id": session,
                 "query_id": pa.array(queries).take(pa.array(session)),
-                "doc_id": pa.array(doc_ids).take(pa.array(shown)),
+                "doc_id": pa.array(dataset.ids_of_documents()).take(pa.array(shown)),
                 "position": (position + 1).astype(np.int32),
                 "clicked": self.clicks[pattern][session, position],
             }
@@ -164,13 +160,10 @@ def _reduce(
             f"{name}: column {missing[0]!r} is missing; a log has {', '.join(COLUMNS)}, "
             f"this one has {', '.join(rows.columns)}"
         )
-    doc_ids = dataset.doc_ids
-    if doc_ids is None:
-        doc_ids = np.arange(dataset.document_count).astype(str)
     known = pa.table(
         {
             "query_id": dataset.query_ids[dataset.query_of_document],
-            "doc_id": doc_ids,
+            "doc_id": dataset.ids_of_documents(),
             "query": dataset.query_of_document,
             "document": np.arange(dataset.document_count),
         }

@@ -126,6 +126,12 @@ class Dataset:
         """The index of the query that each document belongs to."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
+    def ids_of_documents(self) -> NDArray[np.str_]:
+        """The ids of the documents; where the data have none, their row numbers."""
+        if self.doc_ids is not None:
+            return self.doc_ids
+        return np.arange(self.document_count).astype(str)
+
     def require_grades(self) -> NDArray[np.float32]:
         """The grades, or an error that says that they are missing."""
         if self.grades is None:

@@ -18,7 +18,7 @@ all of it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -204,6 +204,14 @@ def _draw_factors(queries: int, rng: np.random.Generator) -> _Factors:
 def _mixed(factors: _Factors) -> Floats:
     shared = np.float32(np.sqrt(0.3)) * factors.of_query[factors.query_of_document]
     return shared + np.float32(np.sqrt(0.7)) * factors.of_document
+
+
+def with_document_ids(dataset: Dataset) -> Dataset:
+    """Name every document after its query and its number there, as logs need it."""
+    numbers = np.arange(dataset.document_count) - np.repeat(dataset.offsets[:-1], dataset.lengths)
+    queries = np.repeat(dataset.query_ids, dataset.lengths)
+    ids = np.char.add(np.char.add(queries, "-"), (numbers + 1).astype(str))
+    return replace(dataset, doc_ids=ids)
 
 
 def generate_splits(preset: str | Preset = "laptop", *, seed: int = 0, world: int = 0) -> Splits:

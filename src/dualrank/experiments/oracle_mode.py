@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -143,12 +143,18 @@ def run_oracle_mode(
     name: str = "oracle-mode",
     jobs: int = 1,
     report: Report | None = None,
+    finished: Callable[[], None] | None = None,
 ) -> Results:
-    """Run every method for every seed and compare them with dual learning."""
+    """Run every method for every seed and compare them with dual learning.
+
+    `report` follows the steps of each task, `finished` is called after each one.
+    """
     tasks = tasks_of(experiment)
     trained: dict[int, _Trained] = {}
     for index, result in map_tasks(_train, tasks, jobs=jobs, report=report):
         trained[index] = result
+        if finished:
+            finished()
     ordered = [trained[index] for index in range(len(tasks))]
     user = experiment.user
     examination = user.examination(len(user.curve))

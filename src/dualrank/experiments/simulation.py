@@ -64,6 +64,14 @@ def stage(
     return Simulation(train, valid, test, initial, lists, user)
 
 
+def rank_initially(dataset: Dataset, seed: int, *, depth: int = DEPTH) -> RankedLists:
+    """The lists that an initial ranker, trained on a few of these queries, displays for all."""
+    scaler = Scaler.fit(dataset.features, kind="standard")
+    scaled = replace(dataset, features=scaler.transform(dataset.features), feature_names=None)
+    scores = train_initial_ranker(scaled, seed).score(scaled.features)
+    return top_lists(scaled, scores, depth)
+
+
 def train_initial_ranker(train: Dataset, seed: int) -> SVMSolution:
     """The paper's initial ranker: a Ranking SVM on the grades of 1% of the training queries.
 

@@ -104,7 +104,7 @@ class Trainer:
             if self._validate and (step % settings.validate_every == 0 or last):
                 self._keep_if_best(step)
             if checkpoint is not None and (step % settings.checkpoint_every == 0 or last):
-                write_checkpoint(checkpoint, self._state(step, identity))
+                write_checkpoint(checkpoint, self.state(step, identity))
             if progress and (step % PROGRESS_EVERY == 0 or last):
                 progress(step, settings.steps)
         return self._finish()
@@ -165,7 +165,8 @@ class Trainer:
         beside = self.weighting.optimizer()
         return {"ranker": self._optimizer, **({"propensity": beside} if beside else {})}
 
-    def _state(self, step: int, identity: dict[str, Any]) -> Checkpoint:
+    def state(self, step: int, identity: dict[str, Any]) -> Checkpoint:
+        """Everything that is needed to continue after this step."""
         groups = {name: o.state() for name, o in self._optimizers().items()}
         if self._best is not None:
             groups["best"] = self._best

@@ -1,0 +1,1 @@
+"""The commands. Everything heavy is imported inside them, so that `--help` answers at once."""

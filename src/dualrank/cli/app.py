@@ -1,0 +1,65 @@
+"""The command `dualrank`: its parts, and how errors end."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from dualrank.cli import data, experiments, models
+from dualrank.errors import DualrankError
+from dualrank.version import __version__
+
+app = typer.Typer(
+    name="dualrank",
+    help="Turn biased click logs into unbiased rankers.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+experiments.add_to(app)
+data.add_to(app)
+models.add_to(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dualrank {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version)
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run a command; what the user can mend ends with one sentence and exit code 2."""
+    logging.basicConfig(format="dualrank: %(message)s", level=logging.WARNING)
+    # Waiting OpenMP threads sleep instead of spinning, which other work on the cores would pay for.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    try:
+        app()
+    except DualrankError as error:
+        _stop(str(error))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _stop(f"{where}{error.strerror or error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _stop(sentence: str) -> None:
+    print(f"dualrank: {sentence}", file=sys.stderr)  # noqa: T201 - the one sentence
+    sys.exit(2)

@@ -1,0 +1,179 @@
+"""`dualrank demo` and `dualrank reproduce`."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dualrank.cli.terminal import Json, Seed, print_json, progress_bars, result_console
+from dualrank.errors import SettingsError
+
+if TYPE_CHECKING:
+    from dualrank.experiments.oracle_mode import OracleMode
+    from dualrank.experiments.results import Results
+
+Jobs = Annotated[
+    int, typer.Option("--jobs", help="Processes at a time, one thread each; 0: one per core.")
+]
+Out = Annotated[Path, typer.Option("--out", help="The directory for table, figures and report.")]
+
+reproduce = typer.Typer(
+    help="Repeat the paper's experiments, with several seeds.", no_args_is_help=True
+)
+
+
+class Preset(StrEnum):
+    """How large an experiment is."""
+
+    tiny = "tiny"
+    laptop = "laptop"
+    full = "full"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    app.command()(demo)
+    app.add_typer(reproduce, name="reproduce")
+
+
+def demo(
+    out: Out = Path("demo"),
+    preset: Annotated[Preset, typer.Option(help="How large.")] = Preset.laptop,
+    seed: Seed = 0,
+    jobs: Jobs = 0,
+    as_json: Json = False,
+) -> None:
+    """Learn an unbiased ranker from simulated clicks, and compare it with all else.
+
+    Generates web-search-shaped data, simulates users, trains every row of the paper's Table 2, and
+    writes table, figures and report.html. Takes one to three minutes on two cores.
+
+    Example: dualrank demo --out demo
+    """
+    from dualrank.experiments.oracle_mode import experiment_of
+
+    experiment = experiment_of(preset.value, seeds=(seed,))
+    command = f"dualrank demo --preset {preset.value} --seed {seed}"
+    _run(experiment, "demo", out, jobs, as_json, command)
+
+
+@reproduce.command("oracle-mode")
+def oracle_mode(
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="A public set (yahoo-set1, mslr-web10k, mslr-web30k, istella-s, mq2007, mq2008); "
+            "without it data are generated."
+        ),
+    ] = None,
+    root: Annotated[Path | None, typer.Option(help="The folder of the downloaded set.")] = None,
+    fold: Annotated[int, typer.Option(help="The fold of sets that have several.", min=1)] = 1,
+    preset: Annotated[
+        Preset, typer.Option(help="Size of the generated data and of the training.")
+    ] = Preset.laptop,
+    seeds: Annotated[int, typer.Option(help="How many seeds.", min=1)] = 5,
+    tune: Annotated[
+        bool, typer.Option("--tune", help="Search the paper's ranges on validation data.")
+    ] = False,
+    steps: Annotated[int | None, typer.Option(help="Training steps.", min=1)] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="The ranker's rate.")] = None,
+    propensity_rate: Annotated[
+        float | None, typer.Option(help="The propensity model's rate.")
+    ] = None,
+    eta: Annotated[float, typer.Option(help="The severity of the position bias.")] = 1.0,
+    methods: Annotated[
+        str | None, typer.Option(help="Only these rows, separated by commas.")
+    ] = None,
+    world: Annotated[int, typer.Option(help="The seed of the generated world.", min=0)] = 0,
+    out: Out = Path("runs/oracle-mode"),
+    seed: Seed = 0,
+    jobs: Jobs = 0,
+    as_json: Json = False,
+) -> None:
+    """The paper's Table 2: seven rankers, MAP, nDCG and ERR, significance against DLA.
+
+    Example: dualrank reproduce oracle-mode --seeds 5
+
+    Example: dualrank reproduce oracle-mode --data mq2008 --root ~/MQ2008 --seeds 5
+    """
+    from dataclasses import replace
+
+    from dualrank.clicks.position_based import PositionBasedUser
+    from dualrank.experiments.oracle_mode import DataChoice, experiment_of
+
+    if (data is None) != (root is None):
+        raise SettingsError("--data NAME and --root DIR go together: the set and where it lies")
+    choice = DataChoice(preset.value, world=world)
+    if data is not None:
+        choice = DataChoice(data, root, fold)
+    changes: dict[str, Any] = {
+        "seeds": tuple(range(seed, seed + seeds)),
+        "tune": tune,
+        "user": PositionBasedUser(eta=eta),
+    }
+    if methods is not None:
+        changes["methods"] = tuple(name.strip() for name in methods.split(","))
+    experiment = experiment_of(preset.value, data=choice, **changes)
+    given: dict[str, Any] = {
+        "steps": steps,
+        "learning_rate": learning_rate,
+        "propensity_rate": propensity_rate,
+    }
+    training = replace(
+        experiment.recipe.training, **{k: v for k, v in given.items() if v is not None}
+    )
+    experiment = replace(experiment, recipe=replace(experiment.recipe, training=training))
+    source = f"--preset {preset.value}" + (
+        f" --world {world}" if data is None else f" --data {data} --root DIR --fold {fold}"
+    )
+    options = "".join(
+        f" --{name.replace('_', '-')} {value}" for name, value in given.items() if value is not None
+    )
+    command = (
+        f"dualrank reproduce oracle-mode {source} --seeds {seeds} --seed {seed} --eta {eta:g}"
+        + options
+        + (" --tune" if tune else "")
+    )
+    _run(experiment, "oracle-mode", out, jobs, as_json, command)
+
+
+def _run(
+    experiment: OracleMode, name: str, out: Path, jobs: int, as_json: bool, command: str
+) -> None:
+    from dualrank.experiments.oracle_mode import run_oracle_mode, task_names
+    from dualrank.report.directory import write_experiment
+
+    jobs = jobs or os.cpu_count() or 1
+    names = task_names(experiment)
+    with progress_bars() as progress:
+        whole = progress.add_task(name, total=len(names))
+        bars: dict[int, Any] = {}
+
+        def report(index: int, done: int, total: int) -> None:
+            if index not in bars:
+                bars[index] = progress.add_task(f"  {names[index]}", total=total)
+            progress.update(bars[index], completed=done, total=total, visible=done < total)
+
+        results = run_oracle_mode(
+            experiment,
+            name=name,
+            jobs=jobs,
+            report=report,
+            finished=lambda: progress.advance(whole),
+        )
+    results.settings["command"] = command
+    files = write_experiment(results, out)
+    _show(results, files, as_json)
+
+
+def _show(results: Results, files: list[Path], as_json: bool) -> None:
+    if as_json:
+        print_json(results.model_dump(mode="json"))
+        return
+    from dualrank.report.terminal import print_report
+
+    print_report(results, result_console(), files)

@@ -1,0 +1,244 @@
+"""`dualrank train`, `dualrank rank` and `dualrank evaluate`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dualrank.cli.terminal import Json, Seed, one_bar, print_json, result_console
+from dualrank.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dualrank.data.dataset import Dataset
+
+
+class MethodName(StrEnum):
+    """How clicks are corrected."""
+
+    dla = "dla"
+    ipw = "ipw"
+    naive = "naive"
+
+
+class RankerName(StrEnum):
+    """What scores documents."""
+
+    dnn = "dnn"
+    linear = "linear"
+    svm = "svm"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    app.command()(train)
+    app.command()(rank)
+    app.command()(evaluate)
+
+
+def train(
+    log: Annotated[Path, typer.Argument(help="The click log (.parquet).")],
+    features: Annotated[Path, typer.Option("--features", help="LETOR text with document ids.")],
+    out: Annotated[Path, typer.Option("--out", help="The model directory to write.")],
+    method: Annotated[MethodName, typer.Option(help="The correction.")] = MethodName.dla,
+    ranker: Annotated[RankerName, typer.Option(help="The ranker.")] = RankerName.dnn,
+    hidden: Annotated[str, typer.Option(help="Sizes of the DNN's hidden layers.")] = "256,128",
+    C: Annotated[float, typer.Option("--C", help="The SVM's weight of errors.")] = 100.0,
+    propensity: Annotated[
+        Path | None, typer.Option(help="Propensity JSON, for --method ipw.")
+    ] = None,
+    validation: Annotated[
+        str, typer.Option(help="The share of queries held out, or LETOR text with grades.")
+    ] = "0.1",
+    metric: Annotated[str, typer.Option(help="Keeps the best ranker.")] = "ndcg@10",
+    scaling: Annotated[str, typer.Option(help="standard, minmax, log or none.")] = "standard",
+    steps: Annotated[int, typer.Option(help="Training steps.", min=1)] = 3_000,
+    batch_size: Annotated[int, typer.Option(help="Lists per step.", min=1)] = 256,
+    optimizer: Annotated[str, typer.Option(help="sgd or adagrad.")] = "sgd",
+    learning_rate: Annotated[float, typer.Option(help="The ranker's rate.")] = 0.2,
+    propensity_rate: Annotated[float, typer.Option(help="The propensity model's rate.")] = 1.0,
+    weight_decay: Annotated[float, typer.Option(help="L2 regularisation.")] = 0.0,
+    max_weight: Annotated[float, typer.Option(help="Clips inverse weights.")] = 1_000.0,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Train a ranker from a click log.
+
+    A run that was interrupted goes on where its last checkpoint was, with the same result.
+
+    Example: dualrank train clicks.parquet --features data/train.txt --out model/
+    """
+    import torch
+
+    from dualrank.data.click_log import ClickLog
+    from dualrank.learning.fit import fit
+    from dualrank.learning.settings import TrainingSettings
+    from dualrank.propensity.propensity import Propensity
+    from dualrank.rankers.network import DNN, Linear
+    from dualrank.rankers.ranking_svm import RankingSVM
+
+    torch.set_num_threads(1)
+    settings = TrainingSettings(
+        steps=steps,
+        batch_size=batch_size,
+        optimizer=optimizer,  # type: ignore[arg-type]
+        learning_rate=learning_rate,
+        propensity_rate=propensity_rate,
+        weight_decay=weight_decay,
+        max_weight=max_weight,
+        metric=metric,
+        seed=seed,
+    )
+    rankers: dict[RankerName, DNN | Linear | RankingSVM] = {
+        RankerName.dnn: DNN(_sizes(hidden)),
+        RankerName.linear: Linear(),
+        RankerName.svm: RankingSVM(C=C, seed=seed),
+    }
+    given = None if propensity is None else Propensity.read(propensity)
+    dataset = _read(features)
+    click_log = ClickLog.from_parquet(log, dataset)
+    checkpoint = out / "checkpoint.safetensors"
+    with one_bar("training") as report:
+        model = fit(
+            click_log,
+            dataset,
+            method=method.value,
+            ranker=rankers[ranker],
+            propensity=given,
+            validation=_share_or_file(validation),
+            scaling=scaling,
+            settings=settings,
+            checkpoint=checkpoint,
+            progress=report,
+        )
+    model.save(out)
+    checkpoint.unlink(missing_ok=True)
+    history = model.training.get("history", {})
+    learned = None if model.propensity is None else model.propensity.examination.tolist()
+    if as_json:
+        print_json({"model": str(out), "examination": learned, **history})
+        return
+    typer.echo(f"{out}: {method.value} on {click_log}")
+    if history:
+        typer.echo(f"best validation value {history['best_value']:.4f} at {history['best_step']}")
+    if learned is not None:
+        typer.echo("examination  " + "  ".join(f"{value:.3f}" for value in learned))
+
+
+def rank(
+    model: Annotated[Path, typer.Argument(help="A model directory.")],
+    data: Annotated[Path, typer.Argument(help="LETOR text.")],
+    out: Annotated[Path, typer.Option("--out", help=".parquet, .csv, or .run (TREC).")],
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Score and rank the documents of every query.
+
+    Example: dualrank rank model/ data/test.txt --out scores.parquet
+    """
+    from dualrank.data.runs import write_run
+    from dualrank.learning.model import Model
+
+    dataset = _read(data)
+    scores = Model.load(model).predict(dataset)
+    write_run(out, dataset, scores)
+    summary = {"run": str(out), "queries": len(dataset), "documents": dataset.document_count}
+    if as_json:
+        print_json(summary)
+        return
+    typer.echo(f"{out}: {len(dataset)} queries, {dataset.document_count} documents")
+
+
+def evaluate(
+    ranking: Annotated[Path, typer.Argument(help="A model directory or a run file.")],
+    data: Annotated[Path, typer.Argument(help="LETOR text with grades.")],
+    against: Annotated[
+        Path | None, typer.Option(help="Another model or run, for Fisher's randomisation test.")
+    ] = None,
+    metrics: Annotated[
+        str, typer.Option(help="Metrics, separated by commas; the default is the paper's.")
+    ] = "",
+    permutations: Annotated[int, typer.Option(help="Of Fisher's test.", min=1)] = 100_000,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Measure a ranking with MAP, nDCG and ERR, and test a difference.
+
+    nDCG has gain 2^y − 1 and discount log2(rank + 1) over all documents; ERR uses the highest grade
+    of the data; documents of grade 1 or more are relevant; a query without one counts 0.
+
+    Example: dualrank evaluate model/ data/test.txt --against naive/
+    """
+    from rich.table import Table
+
+    from dualrank.evaluation.metric import PAPER_METRICS, parse_metrics
+    from dualrank.evaluation.metrics import Evaluator
+    from dualrank.evaluation.significance import fisher_test
+
+    chosen = parse_metrics(metrics.split(",")) if metrics else PAPER_METRICS
+    dataset = _read(data)
+    evaluator = Evaluator(dataset, chosen)
+    ours = evaluator.per_query(_scores(ranking, dataset))
+    result: dict[str, dict[str, float]] = {
+        name: {"value": float(values.mean())} for name, values in ours.items()
+    }
+    if against is not None:
+        theirs = evaluator.per_query(_scores(against, dataset))
+        for name, values in ours.items():
+            test = fisher_test(values, theirs[name], permutations=permutations, seed=seed)
+            result[name] |= {
+                "against": float(theirs[name].mean()),
+                "difference": test.difference,
+                "p_value": test.p_value,
+            }
+    if as_json:
+        print_json(result)
+        return
+    table = Table(title=f"{ranking} on {len(dataset)} queries")
+    columns = list(next(iter(result.values())))
+    for title in ("metric", *columns):
+        table.add_column(title, justify="left" if title == "metric" else "right")
+    for name, values_of in result.items():
+        table.add_row(name, *(f"{values_of[column]:.4f}" for column in columns))
+    result_console().print(table)
+
+
+def _read(path: Path) -> Dataset:
+    from dualrank.data.letor.reader import read_letor
+
+    with one_bar(f"reading {path.name}") as report:
+        return read_letor(path, progress=report)
+
+
+def _scores(path: Path, dataset: Dataset) -> NDArray[np.floating[Any]]:
+    from dualrank.data.runs import read_run
+    from dualrank.learning.model import Model
+
+    if path.is_dir():
+        return Model.load(path).predict(dataset)
+    return read_run(path, dataset)
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(size) for size in text.split(","))
+    except ValueError as error:
+        raise SettingsError(
+            f"--hidden takes sizes separated by commas, such as 256,128, not {text!r}"
+        ) from error
+
+
+def _share_or_file(text: str) -> Dataset | float:
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    path = Path(text)
+    if not path.exists():
+        raise DataError(f"--validation takes a share such as 0.1 or LETOR text; no file {text!r}")
+    return _read(path)

@@ -1,0 +1,66 @@
+"""What commands share: options, progress on stderr, results on stdout."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+Seed = Annotated[int, typer.Option("--seed", help="The seed of everything random.", min=0)]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
+
+
+def result_console() -> Console:
+    """Where tables go."""
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def print_json(content: Any) -> None:
+    """The machine-readable result."""
+    typer.echo(json.dumps(content, indent=1))
+
+
+@contextmanager
+def progress_bars() -> Iterator[Progress]:
+    """Bars with rate and remaining time on stderr, removed at the end."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield progress
+
+
+@contextmanager
+def one_bar(description: str) -> Iterator[Callable[[int, int], None]]:
+    """A single bar, fed with what is done and how much there is."""
+    with progress_bars() as progress:
+        task = progress.add_task(description, total=None)
+
+        def report(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        yield report

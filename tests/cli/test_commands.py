@@ -1,0 +1,222 @@
+"""Every command as a new user would run it, with good input and with bad."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from dualrank.cli.app import main
+
+COMMANDS = (
+    "demo",
+    "generate",
+    "simulate",
+    "train",
+    "rank",
+    "evaluate",
+    "reproduce oracle-mode",
+)
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run `dualrank …` in this process: exit code, stdout and stderr."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["dualrank", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        captured = capsys.readouterr()
+        return int(stopped.value.code or 0), captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Generated LETOR text, a log and two models, made by the commands themselves."""
+    folder = tmp_path_factory.mktemp("collection")
+
+    def dualrank(*words: object) -> None:
+        subprocess.run([sys.executable, "-m", "dualrank", *map(str, words)], check=True)
+
+    dualrank("generate", folder, "--preset", "tiny")
+    log = folder / "clicks.parquet"
+    dualrank("simulate", folder / "train.txt", "--out", log, "--sessions", 20_000)
+    for method in ("dla", "naive"):
+        dualrank(
+            "train", log, "--features", folder / "train.txt", "--out", folder / method,
+            "--method", method, "--steps", 200, "--hidden", "16",
+        )  # fmt: skip
+    return folder
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_an_example_and_the_options_that_all_commands_share(
+    command: Command, name: str
+) -> None:
+    code, out, _ = command(*name.split(), "--help")
+    assert code == 0
+    assert f"dualrank {name}" in " ".join(out.split())
+    for words in ("Example:", "--seed", "--json"):
+        assert words in out
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = (
+        "import sys; sys.argv = ['dualrank', '--help']\n"
+        "from dualrank.cli.app import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'torch', 'numba', 'matplotlib', 'duckdb', 'sklearn', 'scipy', 'pyarrow'}\n"
+        "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_generated_files_hold_the_preset(collection: Path, command: Command) -> None:
+    code, out, _ = command("generate", collection / "again", "--preset", "tiny", "--json")
+    assert code == 0
+    sizes = json.loads(out)
+    assert sizes[str(collection / "again" / "train.txt")]["queries"] == 600
+    same = (collection / "again" / "test.txt").read_bytes()
+    assert same == (collection / "test.txt").read_bytes()
+
+
+def test_simulated_log_has_the_columns_of_the_contract(collection: Path) -> None:
+    table = pq.read_table(collection / "clicks.parquet")
+    assert table.column_names == ["session_id", "query_id", "doc_id", "position", "clicked"]
+    assert table["session_id"].to_numpy().max() + 1 == 20_000
+    assert table["position"].to_numpy().min() == 1
+    assert 0 < table["clicked"].to_numpy().mean() < 0.5
+
+
+def test_trained_model_ranks_and_is_evaluated(
+    collection: Path, tmp_path: Path, command: Command
+) -> None:
+    values = []
+    for suffix in ("parquet", "csv", "run"):
+        run = tmp_path / f"scores.{suffix}"
+        assert command("rank", collection / "dla", collection / "test.txt", "--out", run)[0] == 0
+        code, out, _ = command("evaluate", run, collection / "test.txt", "--json")
+        assert code == 0
+        values.append(json.loads(out)["ndcg@10"]["value"])
+    code, out, _ = command("evaluate", collection / "dla", collection / "test.txt", "--json")
+    values.append(json.loads(out)["ndcg@10"]["value"])
+    assert values == pytest.approx([values[0]] * 4, abs=1e-6)
+    assert values[0] > 0.5
+
+
+def test_two_models_are_compared_by_fishers_test(collection: Path, command: Command) -> None:
+    words = ("evaluate", collection / "dla", collection / "test.txt", "--against",
+             collection / "naive", "--metrics", "ndcg@10,map")  # fmt: skip
+    code, out, _ = command(*words, "--json")
+    assert code == 0
+    result = json.loads(out)
+    assert set(result) == {"ndcg@10", "map"}
+    assert 0 < result["map"]["p_value"] <= 1
+    difference = result["map"]["value"] - result["map"]["against"]
+    assert result["map"]["difference"] == pytest.approx(difference)
+    code, out, _ = command(*words)
+    assert "p_value" in out
+
+
+def test_learned_propensity_can_be_given_to_ipw(
+    collection: Path, tmp_path: Path, command: Command
+) -> None:
+    words = ("train", collection / "clicks.parquet", "--features", collection / "train.txt",
+             "--out", tmp_path / "ipw", "--method", "ipw", "--steps", 50, "--hidden", "8",
+             "--propensity", collection / "dla" / "propensity.json", "--json")  # fmt: skip
+    code, out, _ = command(*words)
+    assert code == 0
+    learned = json.loads((collection / "dla" / "propensity.json").read_text())["examination"]
+    assert json.loads(out)["examination"] == pytest.approx(learned)
+
+
+@pytest.mark.parametrize("ranker", ["svm", "linear"])
+def test_other_rankers_train_from_a_log(
+    collection: Path, tmp_path: Path, command: Command, ranker: str
+) -> None:
+    words = ("train", collection / "clicks.parquet", "--features", collection / "train.txt",
+             "--out", tmp_path / "m", "--method", "naive", "--ranker", ranker)  # fmt: skip
+    assert command(*words, "--steps", 50)[0] == 0
+    code, out, _ = command("evaluate", tmp_path / "m", collection / "test.txt", "--json")
+    assert code == 0
+    assert json.loads(out)["ndcg@10"]["value"] > 0.5
+
+
+def test_demo_writes_a_report(tmp_path: Path, command: Command) -> None:
+    code, out, _ = command("demo", "--preset", "tiny", "--out", tmp_path, "--jobs", 1)
+    assert code == 0
+    assert "DLA" in out
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"results.json", "table.md", "report.html", "figure-propensity.svg"} <= names
+
+
+def test_reproduce_prints_results_as_json(tmp_path: Path, command: Command) -> None:
+    code, out, _ = command(
+        "reproduce", "oracle-mode", "--preset", "tiny", "--seeds", 2, "--jobs", 1, "--json",
+        "--methods", "dla,naive,initial", "--steps", 50, "--out", tmp_path,
+    )  # fmt: skip
+    assert code == 0
+    results = json.loads(out)
+    assert results["experiment"] == "oracle-mode"
+    found = [(run["method"], run["seed"]) for run in results["runs"]]
+    assert found == [(m, s) for s in (0, 1) for m in ("dla", "naive", "initial")]
+    assert set(results["significance"]["p_values"]) == {"naive", "initial"}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["rank", "{0}/nowhere", "{0}/test.txt", "--out", "{1}/s.csv"], "not a model directory"),
+        (["rank", "{0}/dla", "{0}/nowhere.txt", "--out", "{1}/s.csv"], "nowhere.txt"),
+        (["rank", "{0}/dla", "{0}/test.txt", "--out", "{1}/s.xml"], ".parquet, .csv or .run"),
+        (["evaluate", "{0}/dla", "{0}/test.txt", "--metrics", "ndgc@10"], "ndgc"),
+        (["evaluate", "{0}/nowhere.run", "{0}/test.txt"], "no such file"),
+        (["simulate", "{0}/train.txt", "--out", "{1}/l.parquet", "--eta", "-1"], "eta"),
+        (["train", "{0}/x.parquet", "--features", "{0}/train.txt", "--out", "{1}/m"], "x.parquet"),
+        (
+            ["train", "{0}/train.txt", "--features", "{0}/train.txt", "--out", "{1}/m"],
+            "not a readable Parquet file",
+        ),
+        (
+            ["train", "{0}/clicks.parquet", "--features", "{0}/test.txt", "--out", "{1}/m"],
+            "no features",
+        ),
+        (
+            ["train", "{0}/clicks.parquet", "--features", "{0}/train.txt", "--out", "{1}/m",
+             "--method", "ipw"],
+            "needs a propensity",
+        ),
+        (
+            ["train", "{0}/clicks.parquet", "--features", "{0}/train.txt", "--out", "{1}/m",
+             "--hidden", "many"],
+            "--hidden takes sizes",
+        ),
+        (
+            ["train", "{0}/clicks.parquet", "--features", "{0}/train.txt", "--out", "{1}/m",
+             "--validation", "none.txt"],
+            "--validation takes",
+        ),
+        (["reproduce", "oracle-mode", "--data", "mq2008"], "--root"),
+        (["reproduce", "oracle-mode", "--data", "mq", "--root", "{1}"], "mq2008"),
+        (["reproduce", "oracle-mode", "--methods", "dla,magic"], "magic"),
+    ],
+)  # fmt: skip
+def test_bad_input_ends_with_one_sentence_and_exit_code_2(
+    collection: Path, tmp_path: Path, command: Command, words: list[str], sentence: str
+) -> None:
+    code, _, err = command(*(word.format(collection, tmp_path) for word in words))
+    assert code == 2
+    lines = [line for line in err.splitlines() if line.strip()]
+    assert len(lines) == 1
+    assert lines[0].startswith("dualrank: ")
+    assert sentence in lines[0]
