@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.errors import SettingsError
+from dualrank.errors import DataError, SettingsError
 
 # Examination of ranks 1 to 10 in the eye-tracking study of Joachims et al. (2005), as the
 # reference implementation of the paper has it.
@@ -56,7 +56,7 @@ class PositionBasedUser:
     ) -> NDArray[np.float64]:
         """P(r_x = 1) for documents of these grades."""
         if not max_grade > 0:
-            raise SettingsError("all grades are 0: no document is more relevant than another")
+            raise DataError("all grades are 0: no document is more relevant than another")
         gain = (np.exp2(grades.astype(np.float64)) - 1) / (np.exp2(max_grade) - 1)
         return self.epsilon + (1 - self.epsilon) * gain
 
