@@ -1,0 +1,183 @@
+"""Labels: clicks as the user's probabilities say, lists as often as they should be drawn."""
+
+import numpy as np
+import pytest
+import torch
+
+from dualrank.clicks.position_based import PositionBasedUser
+from dualrank.data.click_log import ClickLog
+from dualrank.data.dataset import Dataset
+from dualrank.data.lists import PADDING, RankedLists, top_lists
+from dualrank.errors import DataError
+from dualrank.learning.feedback import Batch, Judgments, LoggedClicks, SimulatedClicks
+from dualrank.learning.settings import TrainingSettings
+from dualrank.learning.trainer import Trainer
+from dualrank.learning.weighting import DualLearning
+from dualrank.rankers.network import DNN
+
+SESSIONS = 200_000
+
+
+@pytest.fixture(scope="module")
+def simulated(dataset, lists, user):
+    return SimulatedClicks(dataset, lists, user).draw(SESSIONS, np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def probabilities(dataset, lists, user):
+    return user.click_probabilities(lists.gather(dataset.grades), lists.mask, 4)
+
+
+def test_padding_is_never_clicked(simulated):
+    assert (simulated.documents == PADDING).any()
+    assert not simulated.labels[simulated.documents == PADDING].any()
+
+
+def test_click_rates_per_position_are_the_probabilities_of_the_user(simulated, probabilities):
+    expected = probabilities.mean(axis=0)
+    found = simulated.labels.sum(axis=0) / simulated.drawn
+    error = np.sqrt(expected * (1 - expected) / SESSIONS)
+    # Six normal errors: all are below 4.5 but once in 24,000 samples.
+    assert (np.abs(found - expected) / error).max() < 4.5
+
+
+def test_every_document_is_clicked_as_often_as_its_grade_and_position_say(
+    simulated, lists, probabilities
+):
+    counts = np.bincount(
+        simulated.documents[simulated.labels == 1], minlength=lists.documents.max() + 1
+    )
+    found = np.where(lists.mask, counts[lists.documents], 0)
+    p = probabilities / len(lists)
+    error = np.sqrt(SESSIONS * p * (1 - p))
+    off = np.abs(found - SESSIONS * p)[lists.mask] / error[lists.mask]
+    # Some 250 binomial errors with at least 15 expected clicks each: a normal exceeds 5 once in
+    # 1.7 million.
+    assert off.max() < 5
+
+
+def test_lists_without_a_click_are_counted_but_left_out(simulated, probabilities):
+    assert simulated.drawn == SESSIONS
+    assert simulated.labels.any(axis=1).all()
+    clicked = 1 - np.prod(1 - probabilities, axis=1).mean()
+    error = np.sqrt(clicked * (1 - clicked) / SESSIONS)
+    assert abs(len(simulated.documents) / SESSIONS - clicked) < 4.5 * error
+    assert clicked < 0.9
+
+
+def test_clicks_are_zero_or_one(simulated):
+    assert set(np.unique(simulated.labels)) == {0.0, 1.0}
+
+
+def test_the_same_generator_state_gives_the_same_batch(dataset, lists, user):
+    source = SimulatedClicks(dataset, lists, user)
+    first, second = (source.draw(500, np.random.default_rng(9)) for _ in range(2))
+    assert np.array_equal(first.documents, second.documents)
+    assert np.array_equal(first.labels, second.labels)
+
+
+class Fixed:
+    """Hands out the same batch at every step."""
+
+    def __init__(self, lists, batch):
+        self.lists, self._batch = lists, batch
+
+    def draw(self, size, rng):
+        return self._batch
+
+
+def test_lists_without_clicks_could_be_computed_but_would_change_no_gradient(
+    dataset, lists, probabilities
+):
+    rng = np.random.default_rng(1)
+    clicks = (rng.random(probabilities.shape) < probabilities).astype(np.float32)
+    clicked = clicks.any(axis=1)
+    assert 0 < clicked.sum() < len(lists)
+    everything = Batch(lists.documents, clicks, len(lists))
+    only_clicked = Batch(lists.documents[clicked], clicks[clicked], len(lists))
+    settings = TrainingSettings(batch_size=len(lists), steps=3)
+    learned = []
+    for batch in (everything, only_clicked):
+        trainer = Trainer(
+            DNN((4,)).build(dataset.feature_count),
+            torch.from_numpy(dataset.features),
+            Fixed(lists, batch),
+            DualLearning(lists.depth, settings),
+            settings,
+        )
+        trainer.run()
+        learned.append([*trainer.ranker.parameters(), trainer.weighting.model.phi])
+    for with_unclicked, without in zip(*learned, strict=True):
+        torch.testing.assert_close(with_unclicked, without, rtol=1e-5, atol=1e-7)
+    assert learned[0][-1].abs().max() > 1e-3
+
+
+def small_log():
+    """Three lists over five documents: 6, 3 and 1 sessions, the last one without a click."""
+    lists = RankedLists(
+        np.array([[0, 1], [2, PADDING], [3, 4]], np.int32), np.array([0, 1, 2], np.int32)
+    )
+    return ClickLog(
+        lists,
+        np.array([0, 0, 1, 1, 2], np.int32),
+        np.array([[1, 0], [1, 1], [1, 0], [0, 0], [0, 0]], bool),
+        np.array([4, 2, 1, 2, 1]),
+    )
+
+
+def test_logged_lists_are_drawn_in_proportion_to_their_sessions():
+    batch = LoggedClicks(small_log()).draw(100_000, np.random.default_rng(0))
+    drawn = {first: (batch.documents[:, 0] == first).mean() for first in (0, 2, 3)}
+    assert batch.drawn == 100_000
+    assert drawn[3] == 0
+    share = len(batch.documents) / batch.drawn
+    assert abs(share - 0.9) < 4.5 * np.sqrt(0.9 * 0.1 / 100_000)
+    assert abs(drawn[0] - 6 / 9) < 4.5 * np.sqrt(6 / 9 * 3 / 9 / 90_000)
+
+
+def test_labels_of_logged_lists_are_their_mean_clicks():
+    batch = LoggedClicks(small_log()).draw(50, np.random.default_rng(0))
+    for documents, labels in zip(batch.documents.tolist(), batch.labels.tolist(), strict=True):
+        expected = {0: [1, 2 / 6], 2: [1 / 3, 0]}[documents[0]]
+        assert labels == pytest.approx(expected)
+
+
+def test_lists_of_the_log_that_were_never_displayed_are_never_drawn():
+    log = small_log()
+    unseen = ClickLog(log.lists, log.list_of[2:], log.clicks[2:], log.counts[2:])
+    batch = LoggedClicks(unseen).draw(1_000, np.random.default_rng(0))
+    assert set(batch.documents[:, 0]) == {2}
+
+
+def test_a_log_without_any_click_is_refused():
+    log = small_log()
+    silent = ClickLog(log.lists, log.list_of, np.zeros_like(log.clicks), log.counts)
+    with pytest.raises(DataError, match="none of the 10 sessions has a click"):
+        LoggedClicks(silent)
+
+
+def test_judgments_hand_out_relevance_without_noise(dataset, lists):
+    batch = Judgments(dataset, lists).draw(300, np.random.default_rng(0))
+    assert batch.drawn == 300
+    assert batch.labels.any(axis=1).all()
+    grades = np.where(batch.documents == PADDING, 0, dataset.grades[batch.documents])
+    np.testing.assert_allclose(batch.labels, (2**grades - 1) / 15, rtol=1e-6)
+
+
+@pytest.mark.parametrize("max_grade", [4, None])
+def test_judgments_without_a_positive_grade_are_refused(max_grade):
+    data = Dataset.from_arrays([[0.0], [1.0]], [1, 1], grades=[0, 0], max_grade=max_grade)
+    with pytest.raises(DataError, match="grade"):
+        Judgments(data, top_lists(data, np.zeros(2), 2))
+
+
+def test_judgments_of_documents_that_are_not_displayed_do_not_count():
+    data = Dataset.from_arrays([[0.0], [1.0]], [1, 1], grades=[0, 1])
+    with pytest.raises(DataError, match="no displayed document has a grade above 0"):
+        Judgments(data, top_lists(data, np.array([1.0, 0.0]), 1))
+
+
+def test_simulated_clicks_need_grades():
+    data = Dataset.from_arrays([[0.0], [1.0]], [1, 1])
+    with pytest.raises(DataError, match="no grades"):
+        SimulatedClicks(data, top_lists(data, np.zeros(2), 2), PositionBasedUser())
