@@ -48,6 +48,8 @@ class TrainingSettings:
             raise SettingsError(f"max_weight must be at least 1, not {self.max_weight}")
         if not self.weight_decay >= 0:
             raise SettingsError(f"weight_decay must be 0 or more, not {self.weight_decay}")
+        if self.seed < 0:
+            raise SettingsError(f"seed must be 0 or more, not {self.seed}")
         choices = {
             "optimizer": ("sgd", "adagrad"),
             "schedule": ("linear", "constant"),

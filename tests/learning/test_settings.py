@@ -1,0 +1,35 @@
+"""Settings are checked once, with a sentence that names the knob and the value."""
+
+import pytest
+
+from dualrank.errors import SettingsError
+from dualrank.learning.settings import TrainingSettings
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"steps": 0}, "steps must be at least 1, not 0"),
+        ({"batch_size": -1}, "batch_size must be at least 1, not -1"),
+        ({"validate_every": 0}, "validate_every must be at least 1, not 0"),
+        ({"checkpoint_every": 0}, "checkpoint_every must be at least 1, not 0"),
+        ({"learning_rate": 0.0}, "learning_rate must be above 0, not 0.0"),
+        ({"learning_rate": float("nan")}, "learning_rate must be above 0, not nan"),
+        ({"propensity_rate": -1.0}, "propensity_rate must be above 0, not -1.0"),
+        ({"gradient_clip": 0.0}, "gradient_clip must be above 0, not 0.0"),
+        ({"max_weight": 0.5}, "max_weight must be at least 1, not 0.5"),
+        ({"weight_decay": -0.1}, "weight_decay must be 0 or more, not -0.1"),
+        ({"optimizer": "adam"}, "optimizer is one of sgd, adagrad, not 'adam'"),
+        ({"schedule": "cosine"}, "schedule is one of linear, constant, not 'cosine'"),
+        ({"normalisation": "lists"}, "normalisation is one of sessions, clicks, not 'lists'"),
+        ({"seed": -1}, "seed must be 0 or more, not -1"),
+    ],
+)
+def test_a_setting_out_of_its_range_is_refused(change, sentence):
+    with pytest.raises(SettingsError) as caught:
+        TrainingSettings(**change)
+    assert str(caught.value) == sentence
+
+
+def test_the_bounds_themselves_are_allowed():
+    TrainingSettings(steps=1, batch_size=1, max_weight=1.0, weight_decay=0.0, seed=0)
