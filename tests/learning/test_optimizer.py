@@ -25,60 +25,59 @@ def make(values=(1.0, -2.0), rate=0.1, **settings):
     return model, Optimizer(model, rate, TrainingSettings(**options))
 
 
-def step(optimizer, gradient, drawn=1, weighted_labels=(1.0,)):
-    loss = (optimizer.model.values * torch.tensor(gradient)).sum()
+def step(model, optimizer, gradient, drawn=1, weighted_labels=(1.0,)):
+    loss = (model.values * torch.tensor(gradient)).sum()
     optimizer.step(loss, drawn, torch.tensor(weighted_labels))
 
 
 def test_sgd_moves_by_rate_times_gradient():
     model, optimizer = make()
-    step(optimizer, [3.0, 5.0])
+    step(model, optimizer, [3.0, 5.0])
     assert model.values.tolist() == pytest.approx([1 - 0.3, -2 - 0.5])
 
 
 def test_the_loss_is_divided_by_the_sessions_drawn():
     model, optimizer = make(normalisation="sessions")
-    step(optimizer, [3.0, 5.0], drawn=10, weighted_labels=[2.0, 5.0])
+    step(model, optimizer, [3.0, 5.0], drawn=10, weighted_labels=[2.0, 5.0])
     assert model.values.tolist() == pytest.approx([1 - 0.03, -2 - 0.05])
 
 
 def test_or_by_the_sum_of_weighted_clicks():
     model, optimizer = make(normalisation="clicks")
-    step(optimizer, [3.0, 5.0], drawn=10, weighted_labels=[2.0, 5.0])
+    step(model, optimizer, [3.0, 5.0], drawn=10, weighted_labels=[2.0, 5.0])
     assert model.values.tolist() == pytest.approx([1 - 0.3 / 7, -2 - 0.5 / 7])
 
 
 def test_adagrad_starts_its_accumulator_at_a_tenth():
     model, optimizer = make(optimizer="adagrad", rate=0.5)
-    assert optimizer.state()["optimizer.0.sum"].tolist() == pytest.approx([0.1, 0.1])
-    step(optimizer, [3.0, 1e-4])
+    step(model, optimizer, [3.0, 1e-4])
     expected = [1 - 0.5 * 3 / np.sqrt(0.1 + 9), -2 - 0.5 * 1e-4 / np.sqrt(0.1)]
     assert model.values.tolist() == pytest.approx(expected, rel=1e-6)
 
 
 def test_adagrad_remembers_past_gradients():
     model, optimizer = make(values=(0.0,), optimizer="adagrad", rate=1.0)
-    step(optimizer, [2.0])
+    step(model, optimizer, [2.0])
     before = model.values.item()
-    step(optimizer, [2.0])
+    step(model, optimizer, [2.0])
     assert before - model.values.item() == pytest.approx(2 / np.sqrt(0.1 + 4 + 4), rel=1e-6)
 
 
 def test_a_long_gradient_is_clipped_to_its_norm():
     model, optimizer = make(values=(0.0, 0.0), gradient_clip=5.0)
-    step(optimizer, [30.0, 40.0])
+    step(model, optimizer, [30.0, 40.0])
     assert model.values.tolist() == pytest.approx([-0.3, -0.4], rel=1e-4)
 
 
 def test_a_short_gradient_is_not_clipped():
     model, optimizer = make(values=(0.0, 0.0), gradient_clip=5.0)
-    step(optimizer, [0.3, 0.4])
+    step(model, optimizer, [0.3, 0.4])
     assert model.values.tolist() == pytest.approx([-0.03, -0.04])
 
 
 def test_weight_decay_shrinks_parameters_without_a_gradient():
     model, optimizer = make(weight_decay=0.5)
-    step(optimizer, [0.0, 0.0])
+    step(model, optimizer, [0.0, 0.0])
     assert model.values.tolist() == pytest.approx([0.95, -1.9])
 
 
@@ -86,17 +85,17 @@ def test_weight_decay_shrinks_parameters_without_a_gradient():
 @pytest.mark.parametrize("poison", [float("nan"), float("inf"), -float("inf"), 3e38])
 def test_a_step_whose_gradient_is_not_finite_is_left_out_and_counted(kind, poison, caplog):
     model, optimizer = make(optimizer=kind)
-    step(optimizer, [1.0, 1.0])
+    step(model, optimizer, [1.0, 1.0])
     held = {name: tensor.clone() for name, tensor in optimizer.state().items()}
     with caplog.at_level(logging.WARNING):
-        step(optimizer, [poison, 3e38])
+        step(model, optimizer, [poison, 3e38])
     assert optimizer.left_out == 1
     assert "left out a step whose gradient is not finite" in caplog.text
     assert all(torch.equal(held[name], tensor) for name, tensor in optimizer.state().items())
-    step(optimizer, [1.0, 1.0])
+    step(model, optimizer, [1.0, 1.0])
     assert optimizer.left_out == 1
     assert torch.isfinite(model.values).all()
-    assert not torch.equal(model.values, held["parameter.0"])
+    assert not all(torch.equal(held[name], tensor) for name, tensor in optimizer.state().items())
 
 
 def test_the_linear_schedule_falls_to_zero():
@@ -105,7 +104,7 @@ def test_the_linear_schedule_falls_to_zero():
     for done in (0.0, 0.25, 0.5, 1.0):
         before = model.values.item()
         optimizer.set_progress(done)
-        step(optimizer, [1.0])
+        step(model, optimizer, [1.0])
         moves.append(before - model.values.item())
     assert moves == pytest.approx([0.1, 0.075, 0.05, 0.0], abs=1e-7)
 
@@ -113,7 +112,7 @@ def test_the_linear_schedule_falls_to_zero():
 def test_the_constant_schedule_stays():
     model, optimizer = make(values=(0.0,), schedule="constant")
     optimizer.set_progress(1.0)
-    step(optimizer, [1.0])
+    step(model, optimizer, [1.0])
     assert model.values.item() == pytest.approx(-0.1)
 
 
@@ -121,9 +120,9 @@ def test_the_constant_schedule_stays():
 def test_loaded_state_continues_with_the_same_bytes(kind):
     model, optimizer = make(optimizer=kind)
     other_model, other = make(values=(9.0, 9.0), optimizer=kind)
-    step(optimizer, [3.0, 5.0])
+    step(model, optimizer, [3.0, 5.0])
     other.load_state({name: tensor.clone() for name, tensor in optimizer.state().items()})
     for _ in range(3):
-        step(optimizer, [0.7, -1.3])
-        step(other, [0.7, -1.3])
+        step(model, optimizer, [0.7, -1.3])
+        step(other_model, other, [0.7, -1.3])
     assert torch.equal(model.values, other_model.values)

@@ -185,7 +185,7 @@ def _reduce(
         found = connection.execute(query).fetchone()
         if found:
             raise DataError(f"{name}: {sentence.format(*found)}")
-    reduced: pa.Table = connection.execute(_REDUCE).to_arrow_table()
+    reduced: pa.Table = connection.sql(_REDUCE).to_arrow_table()
     if reduced.num_rows == 0:
         raise DataError(f"{name}: the log is empty")
     return _from_reduced(reduced)

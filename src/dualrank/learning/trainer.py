@@ -133,10 +133,11 @@ class Trainer:
         """Scores laid out like the lists; padding is never scored."""
         documents = torch.from_numpy(batch.documents)
         mask = documents != PADDING
-        rows = documents[mask]
+        full = bool(mask.all())
+        rows = documents.view(-1) if full else documents[mask]
         gathered = torch.index_select(self._features, 0, rows, out=self._gathered[: len(rows)])
         scores = self.ranker(gathered)
-        if len(rows) == documents.numel():
+        if full:
             return scores.view(documents.shape), mask
         return torch.zeros(documents.shape).masked_scatter(mask, scores), mask
 

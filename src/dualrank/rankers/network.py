@@ -113,7 +113,7 @@ class Network(nn.Module):
             for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
                 h = torch.addmm(bias, h, weight.t())
                 if layer < len(self.weights) - 1 or self.elu_output:
-                    nn.functional.elu_(h)
+                    _elu_(h, torch.empty_like(h))
             scores[block] = h[:, 0].numpy()
         return scores
 
@@ -160,7 +160,7 @@ class _EluStack(torch.autograd.Function):
             out = workspace.take("h", layer, len(x), len(weight), x)
             torch.addmm(bias, h[-1], weight.t(), out=out)
             if layer < half - 1 or elu_output:
-                nn.functional.elu_(out)
+                _elu_(out, workspace.take("scratch", layer, len(x), len(weight), x))
             h.append(out)
         workspace.generation += 1
         ctx.generation, ctx.workspace, ctx.elu_output = workspace.generation, workspace, elu_output
@@ -186,6 +186,16 @@ class _EluStack(torch.autograd.Function):
                 delta = _elu_backward(below, h[layer])
         grad_x = (delta @ weights[0]).to(grad_scores.dtype) if ctx.needs_input_grad[2] else None
         return None, None, grad_x, *grad_weights, *grad_biases
+
+
+def _elu_(a: Tensor, scratch: Tensor) -> None:
+    """elu in place, as max(a, min(e^a − 1, 0)).
+
+    It differs from torch's own by rounding and takes about half the time, of which a small network
+    spends more here than in its matrix products.
+    """
+    torch.exp(a, out=scratch)
+    torch.maximum(a, scratch.sub_(1).clamp_(max=0), out=a)
 
 
 def _elu_backward(delta: Tensor, h: Tensor) -> Tensor:
