@@ -42,8 +42,8 @@ def make_trainer(dataset, lists, user):
 
 
 def parameters(trainer):
-    beside = trainer.weighting.optimizer()
-    models = [trainer.ranker, *([beside.model] if beside else [])]
+    beside = getattr(trainer.weighting, "model", None)
+    models = [trainer.ranker, *([beside] if beside else [])]
     return [p.detach().clone() for model in models for p in model.parameters()]
 
 

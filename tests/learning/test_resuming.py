@@ -1,0 +1,147 @@
+"""A run that is interrupted and resumed ends with the same bytes as one that was not."""
+
+import math
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from dualrank.errors import CheckpointError
+from dualrank.learning.checkpoint import read_checkpoint
+from dualrank.learning.feedback import SimulatedClicks
+from dualrank.learning.settings import TrainingSettings
+from dualrank.learning.trainer import Trainer
+from dualrank.learning.weighting import DualLearning, NoCorrection
+from dualrank.rankers.network import DNN
+
+STEPS = 9
+SETTINGS = TrainingSettings(steps=STEPS, batch_size=16, validate_every=2, checkpoint_every=1)
+
+
+class PowerCutError(Exception):
+    pass
+
+
+class Interrupted:
+    """Feedback that works for some draws, and then the lights go out."""
+
+    def __init__(self, source, draws):
+        self.lists, self._source, self._left = source.lists, source, draws
+
+    def draw(self, size, rng):
+        if self._left == 0:
+            raise PowerCutError
+        self._left -= 1
+        return self._source.draw(size, rng)
+
+
+@pytest.fixture
+def make_trainer(dataset, lists, user):
+    def make(method, settings, draws=-1):
+        weighting = DualLearning(lists.depth, settings) if method == "dla" else NoCorrection()
+        return Trainer(
+            DNN((4,)).build(dataset.feature_count, settings.seed),
+            torch.from_numpy(dataset.features),
+            Interrupted(SimulatedClicks(dataset, lists, user), draws),
+            weighting,
+            settings,
+            # Some value that goes up and down, so that the best ranker is not the last.
+            validate=lambda ranker: math.cos(100 * ranker.weights[0].sum().item()),
+        )
+
+    return make
+
+
+def outcome(trainer):
+    beside = getattr(trainer.weighting, "model", None)
+    models = [trainer.ranker, *([beside] if beside else [])]
+    tensors = [p.detach().numpy().tobytes() for m in models for p in m.parameters()]
+    return tensors, asdict(trainer.history)
+
+
+@pytest.mark.parametrize("method", ["dla", "naive"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adagrad"])
+@pytest.mark.parametrize("every", [1, 4])
+def test_a_run_resumed_at_any_step_gives_the_same_bytes(
+    make_trainer, tmp_path, method, optimizer, every
+):
+    settings = replace(SETTINGS, optimizer=optimizer, checkpoint_every=every)
+    whole = make_trainer(method, settings)
+    whole.run(checkpoint=tmp_path / "whole")
+    for step in range(STEPS):
+        path = tmp_path / f"cut-{step}"
+        with pytest.raises(PowerCutError):
+            make_trainer(method, settings, draws=step).run(checkpoint=path)
+        assert path.exists() == (step >= every)
+        resumed = make_trainer(method, settings)
+        resumed.run(checkpoint=path)
+        assert outcome(resumed) == outcome(whole)
+        left, right = read_checkpoint(path), read_checkpoint(tmp_path / "whole")
+        assert left.values == right.values
+        assert left.tensors.keys() == right.tensors.keys()
+        assert all(torch.equal(left.tensors[k], right.tensors[k]) for k in left.tensors)
+
+
+def test_a_run_cut_at_every_single_step_gives_the_same_bytes(make_trainer, tmp_path):
+    whole = make_trainer("dla", SETTINGS)
+    whole.run()
+    for _ in range(STEPS - 1):
+        with pytest.raises(PowerCutError):
+            make_trainer("dla", SETTINGS, draws=1).run(checkpoint=tmp_path / "cut")
+    make_trainer("dla", SETTINGS, draws=1).run(checkpoint=tmp_path / "cut")
+    resumed = make_trainer("dla", SETTINGS, draws=0)
+    resumed.run(checkpoint=tmp_path / "cut")
+    assert outcome(resumed) == outcome(whole)
+
+
+def test_checkpoints_do_not_change_the_run(make_trainer, tmp_path):
+    without, with_checkpoints = (make_trainer("dla", SETTINGS) for _ in range(2))
+    without.run()
+    with_checkpoints.run(checkpoint=tmp_path / "checkpoint")
+    assert outcome(without) == outcome(with_checkpoints)
+
+
+def test_a_checkpoint_of_other_settings_is_refused_and_the_difference_named(make_trainer, tmp_path):
+    path = tmp_path / "checkpoint"
+    make_trainer("dla", SETTINGS).run(checkpoint=path)
+    other = replace(SETTINGS, learning_rate=0.5, seed=3)
+    with pytest.raises(CheckpointError) as caught:
+        make_trainer("dla", other).run(checkpoint=path)
+    assert "checkpoint: belongs to another run" in str(caught.value)
+    assert "learning_rate was 0.2 and is 0.5; seed was 0 and is 3" in str(caught.value)
+    assert "batch_size" not in str(caught.value)
+
+
+def test_a_checkpoint_of_other_data_is_refused(make_trainer, tmp_path):
+    path = tmp_path / "checkpoint"
+    make_trainer("dla", SETTINGS).run(checkpoint=path, identity={"data": "abc"})
+    with pytest.raises(CheckpointError, match="data was 'abc' and is 'def'"):
+        make_trainer("dla", SETTINGS).run(checkpoint=path, identity={"data": "def"})
+    with pytest.raises(CheckpointError, match="data was 'abc' and is None"):
+        make_trainer("dla", SETTINGS).run(checkpoint=path)
+
+
+def test_a_refused_checkpoint_is_left_as_it_is(make_trainer, tmp_path):
+    path = tmp_path / "checkpoint"
+    make_trainer("dla", SETTINGS).run(checkpoint=path)
+    before = path.read_bytes()
+    with pytest.raises(CheckpointError):
+        make_trainer("dla", replace(SETTINGS, seed=1)).run(checkpoint=path)
+    assert path.read_bytes() == before
+
+
+def test_a_run_killed_twenty_times_at_random_moments_ends_with_the_same_hash(tmp_path):
+    """See `killed_run.py`: SIGKILL, twenty times, each resumed in a process of its own."""
+    script = Path(__file__).with_name("killed_run.py")
+    run = subprocess.run(
+        [sys.executable, script, tmp_path, "20"], capture_output=True, text=True, timeout=300
+    )
+    assert run.returncode == 0, run.stderr
+    never_killed, killed, *steps = run.stdout.split()
+    assert killed == never_killed
+    steps = [int(step) for step in steps]
+    assert len(steps) == 20
+    assert steps == sorted(set(steps)), "a process made no progress before it was killed"
