@@ -76,7 +76,16 @@ class Model:
                 raise CheckpointError(f"{folder / name}: {error.strerror}") from error
             if hashlib.sha256(contents[name]).hexdigest() != expected:
                 raise CheckpointError(f"{folder / name}: damaged: its sha256 is not the manifest's")
-        ranker = Network(**manifest["ranker"])
+        try:
+            ranker = Network(**manifest["ranker"])
+            scaler = Scaler.from_dict(manifest["scaler"])
+        except (DataError, TypeError, ValueError, RuntimeError) as error:
+            raise CheckpointError(f"{folder / MANIFEST}: damaged: {error}") from error
+        if ranker.sizes[:1] != (scaler.output_count,):
+            raise CheckpointError(
+                f"{folder / MANIFEST}: damaged: the scaling gives {scaler.output_count} features "
+                f"to a ranker of sizes {ranker.sizes}"
+            )
         try:
             ranker.load_state_dict(load(contents[RANKER]))
         except (SafetensorError, KeyError, RuntimeError) as error:
@@ -84,11 +93,20 @@ class Model:
         names = manifest["feature_names"]
         return cls(
             ranker=ranker,
-            scaler=Scaler.from_dict(manifest["scaler"]),
+            scaler=scaler,
             propensity=Propensity.read(folder / PROPENSITY) if PROPENSITY in contents else None,
             feature_names=None if names is None else tuple(names),
             training=manifest["training"],
         )
+
+
+_PARTS = {
+    "ranker": dict,
+    "scaler": dict,
+    "feature_names": list | None,
+    "training": dict,
+    "sha256": dict,
+}
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -102,7 +120,9 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         found = manifest.get("format") if isinstance(manifest, dict) else None
         raise CheckpointError(f"{path}: model format {found}, this version reads {FORMAT}")
-    missing = {"ranker", "scaler", "feature_names", "training", "sha256"} - manifest.keys()
-    if missing:
-        raise CheckpointError(f"{path}: damaged: {sorted(missing)[0]!r} is missing")
+    for name, kind in _PARTS.items():
+        if name not in manifest:
+            raise CheckpointError(f"{path}: damaged: {name!r} is missing")
+        if not isinstance(manifest[name], kind):
+            raise CheckpointError(f"{path}: damaged: {name!r} is {manifest[name]!r}")
     return manifest
