@@ -84,6 +84,14 @@ def oracle_mode(
     propensity_rate: Annotated[
         float | None, typer.Option(help="The propensity model's rate.")
     ] = None,
+    optimizer: Annotated[str | None, typer.Option(help="sgd or adagrad.")] = None,
+    schedule: Annotated[str | None, typer.Option(help="Rates: linear or constant.")] = None,
+    normalisation: Annotated[
+        str | None, typer.Option(help="The loss is divided by: sessions or clicks.")
+    ] = None,
+    elu_output: Annotated[
+        bool, typer.Option("--elu-output", help="The network as the paper prints it.")
+    ] = False,
     eta: Annotated[float, typer.Option(help="The severity of the position bias.")] = 1.0,
     methods: Annotated[
         str | None, typer.Option(help="Only these rows, separated by commas.")
@@ -118,26 +126,30 @@ def oracle_mode(
     if methods is not None:
         changes["methods"] = tuple(name.strip() for name in methods.split(","))
     experiment = experiment_of(preset.value, data=choice, **changes)
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "steps": steps,
         "learning_rate": learning_rate,
         "propensity_rate": propensity_rate,
+        "optimizer": optimizer,
+        "schedule": schedule,
+        "normalisation": normalisation,
     }
-    training = replace(
-        experiment.recipe.training, **{k: v for k, v in given.items() if v is not None}
+    given = {name: value for name, value in options.items() if value is not None}
+    recipe = experiment.recipe
+    recipe = replace(
+        recipe,
+        training=replace(recipe.training, **given),
+        ranker=replace(recipe.ranker, elu_output=elu_output),
     )
-    experiment = replace(experiment, recipe=replace(experiment.recipe, training=training))
+    experiment = replace(experiment, recipe=recipe)
     source = f"--preset {preset.value}" + (
         f" --world {world}" if data is None else f" --data {data} --root DIR --fold {fold}"
     )
-    options = "".join(
-        f" --{name.replace('_', '-')} {value}" for name, value in given.items() if value is not None
-    )
-    command = (
-        f"dualrank reproduce oracle-mode {source} --seeds {seeds} --seed {seed} --eta {eta:g}"
-        + options
-        + (" --tune" if tune else "")
-    )
+    words = [f"dualrank reproduce oracle-mode {source} --seeds {seeds} --seed {seed} --eta {eta:g}"]
+    words += [f"--{name.replace('_', '-')} {value}" for name, value in given.items()]
+    words += ["--elu-output"] * elu_output + ["--tune"] * tune
+    words += [f"--methods {methods}"] if methods else []
+    command = " ".join(words)
     _run(experiment, "oracle-mode", out, jobs, as_json, command)
 
 
