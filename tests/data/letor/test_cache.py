@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dualrank.data.letor import parser, reader
+from dualrank.data.letor.cache import LetorCache
 from dualrank.data.letor.reader import read_letor
 from dualrank.errors import DataError
 
@@ -113,7 +114,7 @@ def test_a_change_within_one_tick_of_the_clock_is_noticed(source):
 
 
 def test_a_file_that_settles_while_it_is_read_is_cached(source, parsings, monkeypatch):
-    monkeypatch.setattr("dualrank.data.letor.cache.COARSEST_CLOCK_NS", 1_000_000_000)
+    monkeypatch.setattr("dualrank.data.letor.source.COARSEST_CLOCK_NS", 1_000_000_000)
     make_old(source, 0.9)
     parse = reader.open_arrays
     monkeypatch.setattr(reader, "open_arrays", lambda *given: time.sleep(0.2) or parse(*given))
@@ -174,7 +175,7 @@ def test_arrays_that_do_not_belong_together_are_made_anew(source, parsings):
 def test_a_cache_of_another_format_is_made_anew(source, parsings):
     read_letor(source)
     manifest = next(beside(source).glob("*.json"))
-    manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 0'))
+    manifest.write_text(manifest.read_text().replace('"format": 2', '"format": 0'))
     assert_equals_text(read_letor(source))
     assert len(parsings) == 2
 
@@ -263,6 +264,21 @@ def test_a_file_that_changes_while_it_is_read_is_not_cached(source, monkeypatch)
     monkeypatch.setattr(reader, "open_arrays", change)
     assert_equals_text(read_letor(source))
     assert list(source.parent.iterdir()) == [source]
+
+
+def test_a_file_replaced_after_it_was_opened_is_not_taken_for_the_new_one(source, monkeypatch):
+    new_directory = LetorCache.new_directory
+
+    def replace_source(cache):
+        other = source.with_name("other.txt")
+        other.write_text(TEXT.replace("0.25", "0.75"))
+        make_old(other, 50)
+        os.replace(other, source)
+        return new_directory(cache)
+
+    monkeypatch.setattr(LetorCache, "new_directory", replace_source)
+    assert_equals_text(read_letor(source))
+    assert read_letor(source).features[1, 0] == 0.75
 
 
 def test_arrays_stay_valid_when_the_cache_is_replaced(source):

@@ -67,6 +67,11 @@ def sentence_for(path, **options):
             "1 qid:1 99999999999999999999:1",
             "found feature 99999999999999999999; expected indices from 1 to 1000000",
         ),
+        ("1 qid:1 10000005:1", "found feature 10000005; expected indices from 1 to 1000000"),
+        (
+            f"1 qid:1 {'0' * 5000}2:1 {'0' * 50}1:1",
+            "found feature 1 after feature 2; expected ascending indices",
+        ),
         (
             "1 qid:1 1:" + "7" * 50 + "x",
             f"found '{'7' * 38}...' as the value of feature 1; expected a number",
@@ -129,6 +134,13 @@ def test_an_id_that_is_not_utf8_is_named(tmp_path, text):
     path = tmp_path / "train.txt"
     path.write_bytes("1 qid:ä 1:1 # docid = ö\n".encode() + text)
     assert sentence_for(path) == ":2: found an id that is not UTF-8; expected UTF-8 text"
+
+
+@pytest.mark.parametrize("line", ["1 qid:{} 1:1\n", "1 qid:1 1:1 # docid = {}\n"])
+def test_an_id_that_is_far_too_long_is_named(tmp_path, line):
+    path = tmp_path / "train.txt"
+    path.write_text(GOOD * 3 + line.format("x" * 400_000) + GOOD)
+    assert sentence_for(path) == ":4: found an id of 400000 bytes; expected at most 1000"
 
 
 def test_a_line_without_end_is_named(tmp_path, monkeypatch):

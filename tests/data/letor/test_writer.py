@@ -88,6 +88,14 @@ def test_compressed_files_of_equal_data_are_equal_bytes(tmp_path):
         ({"qid": ["a b"]}, "found a blank in the query id 'a b'; LETOR text allows none"),
         ({"qid": [""]}, "found an empty query id; LETOR text needs an id for every query"),
         ({"doc_ids": ["x\ty"]}, "found a blank in the document id 'x\\ty'; LETOR text allows none"),
+        (
+            {"qid": ["ä" * 501]},
+            f"found the query id '{'ä' * 40}'... of 1002 bytes; expected at most 1000",
+        ),
+        (
+            {"features": [[]]},
+            "this data set has no documents or no features; LETOR text needs both",
+        ),
         ({"grades": None}, "this data set has no grades; they are needed here"),
     ],
 )

@@ -1,13 +1,14 @@
-"""The arrays of a data set as .npy files: written before their size is known."""
+"""The arrays of a data set as .npy files: written before their size is known, then mapped."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from dualrank.data.dataset import Dataset
 
 HEADER_BYTES = 128
 PIECE_BYTES = 1 << 22
@@ -79,13 +80,12 @@ class IdColumn:
         self._blocks: list[NDArray[np.bytes_]] = []
         self._characters = 0
 
-    def append(self, text: NDArray[np.uint8], spans: NDArray[np.int64]) -> int | None:
-        """Add the ids at these spans; if one is not UTF-8, add nothing and return its row."""
-        longest = int((spans[:, 1] - spans[:, 0]).max(initial=0))
-        letters = np.zeros((len(spans), max(1, longest)), np.uint8)
-        _copy_spans(text, spans, letters)
+    def append(self, letters: NDArray[np.uint8]) -> int | None:
+        """Add one id per row, filled up with 0; if one is not UTF-8, return its row instead."""
         block = letters.view(f"S{letters.shape[1]}").ravel()
-        if letters.max(initial=0) >= 128:
+        highest = letters.max(initial=0)
+        longest = letters.shape[1] if highest else 0
+        if highest >= 128:
             try:
                 longest = _decoded(block).dtype.itemsize // 4
             except UnicodeDecodeError:
@@ -133,10 +133,24 @@ def _is_utf8(name: bytes) -> bool:
     return True
 
 
-@njit(cache=True)
-def _copy_spans(text, spans, out):  # type: ignore[no-untyped-def]
-    """Copy `text[spans[i, 0]:spans[i, 1]]` to the start of row i of `out`."""
-    for row in range(len(spans)):
-        start = spans[row, 0]
-        for column in range(spans[row, 1] - start):
-            out[row, column] = text[start + column]
+def open_arrays(directory: Path, max_grade: float | None) -> Dataset:
+    """Map the parsed arrays in a directory into memory; ValueError if they do not fit."""
+
+    def array(name: str) -> Any:
+        return np.load(directory / name, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+
+    features, grades, offsets = array("features.npy"), array("grades.npy"), array("offsets.npy")
+    query_ids = array("query_ids.npy")
+    doc_ids = array("doc_ids.npy") if (directory / "doc_ids.npy").exists() else None
+    count = len(features)
+    if (
+        features.ndim != 2
+        or features.dtype != np.float32
+        or grades.shape != (count,)
+        or offsets.shape != (len(query_ids) + 1,)
+        or offsets[-1] != count
+        or (doc_ids is not None and doc_ids.shape != (count,))
+    ):
+        raise ValueError(f"the arrays in {directory} do not belong together")
+    highest = float(grades.max()) if max_grade is None else float(max_grade)
+    return Dataset(features, offsets, query_ids, grades, doc_ids, highest)

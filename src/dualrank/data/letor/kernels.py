@@ -1,4 +1,4 @@
-"""LETOR text to numbers and back: the loops over bytes, compiled by numba.
+"""LETOR text to numbers: the loops over bytes, compiled by numba.
 
 Positions are unsigned, because numba then leaves out the check for indices counted from the
 end. A text given to a kernel ends in a newline, so no loop needs to look for the end of the
@@ -15,7 +15,6 @@ from numba import njit
 from dualrank.data.letor.rules import (
     BAD_FEATURE,
     BAD_GRADE,
-    BAD_QID,
     BAD_VALUE,
     DONE,
     FULL,
@@ -23,6 +22,7 @@ from dualrank.data.letor.rules import (
     INDEX_OUT_OF_RANGE,
     INDEX_ZERO,
     NEGATIVE_GRADE,
+    NO_ID,
     NO_QID,
     NOT_ASCENDING,
     TOO_LARGE,
@@ -57,6 +57,19 @@ def _digits(text, at, m):
         at += _ONE
         digit = _digit(text, at)
     return m, at
+
+
+@njit(cache=True, forceinline=True)
+def _index(text, at):
+    """Parse a feature index: the number, which stops growing above WIDEST, and the place after."""
+    index = _ZERO
+    digit = _digit(text, at)
+    while digit < _TEN:
+        if index <= _U(WIDEST):
+            index = index * _TEN + digit
+        at += _ONE
+        digit = _digit(text, at)
+    return index, at
 
 
 @njit(cache=True)
@@ -116,7 +129,7 @@ def _number(text, at):
             return np.float32(0), at, NOT_A_NUMBER
         exponent = 0
         while digit < _TEN:
-            if exponent < 100_000:
+            if exponent < 1_000_000_000:
                 exponent = exponent * 10 + int(digit)
             at += _ONE
             digit = _digit(text, at)
@@ -164,6 +177,15 @@ def _document_id(text, at):
     return start, at
 
 
+@njit(cache=True, forceinline=True)
+def _leave_open(undecided, count, row, column, start, stop, line):
+    """Note a number that Python must decide; the new count of such numbers."""
+    undecided[count, 0], undecided[count, 1] = row, column
+    undecided[count, 2], undecided[count, 3] = start, stop
+    undecided[count, 4] = line
+    return count + _ONE
+
+
 @njit(cache=True)
 def parse_lines(
     text,
@@ -173,7 +195,7 @@ def parse_lines(
     widest,
     qid_start,
     qid_stop,
-    declared,
+    fixed_width,
     max_grade,
     missing_above,
     matrix,
@@ -187,8 +209,9 @@ def parse_lines(
     `text[qid_start:qid_stop]` is the query id of the document before. Into row r of `documents`
     goes the span of the document's id; into rows of `queries` the span of each new query's id,
     the row of its first document and its line; into `undecided` the row, column (-1 for the
-    grade), span of the token and line of numbers that Python must decide. Of an unfinished line
-    nothing counts, so after FULL or WIDER it is parsed again from its start.
+    grade), span of the token and line of numbers that Python must decide. An index beyond the
+    matrix is an error if the matrix has a `fixed_width`. Of an unfinished line nothing counts, so
+    after FULL or WIDER it is parsed again from its start.
 
     Returns the outcome, where and on which line parsing stopped (for an error: the offending
     token), the number of documents, queries and undecided numbers, the largest feature index so
@@ -220,10 +243,7 @@ def parse_lines(
             at, outcome = token, BAD_GRADE
             break
         if status == UNDECIDED:
-            undecided[open_numbers, 0], undecided[open_numbers, 1] = row, -1
-            undecided[open_numbers, 2], undecided[open_numbers, 3] = token, at
-            undecided[open_numbers, 4] = line
-            open_numbers += _ONE
+            open_numbers = _leave_open(undecided, open_numbers, row, -1, token, at, line)
         elif grade < 0:
             at, outcome = token, NEGATIVE_GRADE
             break
@@ -245,7 +265,7 @@ def parse_lines(
         while text[at] > _BLANK:
             at += _ONE
         if at == qid:
-            at, outcome = qid, BAD_QID
+            at, outcome = qid, NO_ID
             break
         qid_end = at
 
@@ -255,15 +275,7 @@ def parse_lines(
             if text[at] == _NEWLINE or text[at] == _HASH:
                 break
             token = at
-            index = _ZERO
-            digit = _digit(text, at)
-            while digit < _TEN and index < _U(WIDEST):
-                index = index * _TEN + digit
-                at += _ONE
-                digit = _digit(text, at)
-            while digit < _TEN:
-                at += _ONE
-                digit = _digit(text, at)
+            index, at = _index(text, at)
             if at == token or text[at] != _COLON:
                 outcome = BAD_FEATURE
                 break
@@ -271,17 +283,15 @@ def parse_lines(
                 outcome = INDEX_ZERO if index == _ZERO else NOT_ASCENDING
                 break
             if index > width:
-                outcome = INDEX_OUT_OF_RANGE if declared or index > _U(WIDEST) else WIDER
+                outcome = INDEX_OUT_OF_RANGE if fixed_width or index > _U(WIDEST) else WIDER
                 break
             value, at, status = _number(text, at + _ONE)
             if status == NOT_A_NUMBER or not _ends_token(text, at):
                 outcome = BAD_VALUE
                 break
             if status == UNDECIDED:
-                undecided[open_numbers, 0], undecided[open_numbers, 1] = row, index - _ONE
-                undecided[open_numbers, 2], undecided[open_numbers, 3] = token, at
-                undecided[open_numbers, 4] = line
-                open_numbers += _ONE
+                column = index - _ONE
+                open_numbers = _leave_open(undecided, open_numbers, row, column, token, at, line)
             elif abs(value) > missing_above:
                 value = np.float32(0)
             elif np.isinf(value):
@@ -345,12 +355,7 @@ def widest_index(text, start, stop):
     widest = _ZERO
     while at < end:
         token = at
-        index = _ZERO
-        digit = _digit(text, at)
-        while digit < _TEN and index <= _U(WIDEST):
-            index = index * _TEN + digit
-            at += _ONE
-            digit = _digit(text, at)
+        index, at = _index(text, at)
         if at > token:
             if text[at] == _COLON and widest < index <= _U(WIDEST):
                 widest = index
@@ -364,3 +369,12 @@ def widest_index(text, start, stop):
                 at += _ONE
         at += _ONE
     return np.int64(widest)
+
+
+@njit(cache=True)
+def copy_spans(text, spans, out):
+    """Copy `text[spans[i, 0]:spans[i, 1]]` to the start of row i of `out`."""
+    for row in range(len(spans)):
+        start = spans[row, 0]
+        for column in range(spans[row, 1] - start):
+            out[row, column] = text[start + column]

@@ -13,17 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrank.data.letor.arrays import IdColumn, MatrixFile
-from dualrank.data.letor.kernels import parse_lines, widest_index
+from dualrank.data.letor.kernels import copy_spans, parse_lines, widest_index
 from dualrank.data.letor.lines import BLOCK_BYTES, LineBlocks
 from dualrank.data.letor.rules import (
     DONE,
     FULL,
     GRADE_TOO_HIGH,
     LINE,
+    LONGEST_ID,
     NEGATIVE_GRADE,
     TOO_LARGE,
     WIDER,
-    LetorText,
+    Declared,
+    sentence,
 )
 from dualrank.data.letor.source import SourceFile
 from dualrank.errors import DataError
@@ -31,37 +33,41 @@ from dualrank.errors import DataError
 
 def parse_letor(
     source: SourceFile,
-    text: LetorText,
+    declared: Declared,
     directory: Path,
     *,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
     block_bytes: int = BLOCK_BYTES,
 ) -> None:
     """Parse a whole file and write `features.npy`, `grades.npy` and so on into a directory.
 
-    `progress` is called with the bytes read so far after each block.
+    `progress` is called after each block with the bytes read so far and the bytes in all.
     """
     blocks = LineBlocks(source, block_bytes)
-    with MatrixFile(directory / "features.npy", text.features or 0) as matrix:
-        parser = _Parser(text, blocks, matrix)
+    with MatrixFile(directory / "features.npy", declared.features or 0) as matrix:
+        parser = _Parser(declared, blocks, matrix)
         for start, stop in blocks:
             parser.parse(start, stop)
             if progress is not None:
-                progress(source.bytes_read)
+                progress(source.bytes_read, source.state.size)
         parser.save(directory)
 
 
 class _Parser:
     """What is known after some blocks of the text."""
 
-    def __init__(self, text: LetorText, blocks: LineBlocks, matrix: MatrixFile) -> None:
-        self._text = text
+    def __init__(self, declared: Declared, blocks: LineBlocks, matrix: MatrixFile) -> None:
+        self._declared = declared
         self._blocks = blocks
         self._block_bytes = len(blocks.buffer)
         self._matrix = matrix
         self._widest = 0
-        self._max_grade = float("inf" if text.max_grade is None else text.max_grade)
-        self._missing_above = float("inf" if text.missing_above is None else text.missing_above)
+        self._max_grade = self._missing_above = float("inf")
+        if declared.max_grade is not None:
+            with np.errstate(over="ignore"):  # The grade 0.1 is not above 0.1, also in float32.
+                self._max_grade = float(np.float32(declared.max_grade))
+        if declared.missing_above is not None:
+            self._missing_above = declared.missing_above
         self._grades: list[NDArray[np.float32]] = []
         self._doc_ids = IdColumn()
         self._query_ids = IdColumn()
@@ -95,7 +101,7 @@ class _Parser:
                     self._widest,
                     qid_start,
                     qid_stop,
-                    self._text.features is not None,
+                    self._declared.features is not None,
                     self._max_grade,
                     self._missing_above,
                     self._rows,
@@ -107,7 +113,7 @@ class _Parser:
             )
             self._decide(self._undecided[:undecided])
             if outcome not in (DONE, FULL, WIDER):
-                raise self._text.complaint(outcome, stop_line, self._blocks.buffer, at)
+                raise self._error(stop_line, self._sentence(outcome, at))
             self._take_ids(self._query_ids, text, self._queries[:queries, :2], start, line)
             self._take_ids(self._doc_ids, text, self._documents[:rows], start, line)
             self._query_rows.append(self._queries[:queries, 2] + self._matrix.rows)
@@ -138,7 +144,7 @@ class _Parser:
                 elif value > self._max_grade or np.isinf(value):
                     outcome = GRADE_TOO_HIGH
             if outcome != DONE:
-                raise self._text.complaint(outcome, line, self._blocks.buffer, start)
+                raise self._error(line, self._sentence(outcome, start))
 
     def _take_ids(
         self,
@@ -148,10 +154,20 @@ class _Parser:
         start: int,
         line: int,
     ) -> None:
-        bad = column.append(text, spans)
+        """Add the ids at these spans of lines that begin at `start`, the first being `line`."""
+        lengths = spans[:, 1] - spans[:, 0]
+        longest = int(lengths.max(initial=1))
+        if longest > LONGEST_ID:
+            bad: int | None = int(lengths.argmax())
+            wrong = f"found an id of {longest} bytes; expected at most {LONGEST_ID}"
+        else:
+            letters = np.zeros((len(spans), longest), np.uint8)
+            copy_spans(text, spans, letters)
+            bad = column.append(letters)
+            wrong = "found an id that is not UTF-8; expected UTF-8 text"
         if bad is not None:
             line += self._blocks.buffer.count(b"\n", start, int(spans[bad, 0]))
-            raise self._text.error(line, "found an id that is not UTF-8; expected UTF-8 text")
+            raise self._error(line, wrong)
 
     def _widen(self, needed: int) -> None:
         """Make room for this feature index.
@@ -165,7 +181,7 @@ class _Parser:
 
     def save(self, directory: Path) -> None:
         """Check the text as a whole and write all arrays."""
-        path = self._text.path
+        path = self._blocks.source.path
         if self._matrix.rows == 0:
             raise DataError(f"{path}: found no documents; {LINE}")
         if self._matrix.width == 0:
@@ -173,12 +189,12 @@ class _Parser:
         repeated = self._query_ids.first_repetition()
         if repeated is not None:
             number, name = repeated
-            raise self._text.error(
+            raise self._error(
                 int(np.concatenate(self._query_lines)[number]),
                 f"found query {name!r} again after another query; "
                 "expected the lines of a query together",
             )
-        if self._text.features is None and self._widest < self._matrix.width:
+        if self._declared.features is None and self._widest < self._matrix.width:
             self._matrix.relayout(self._widest)
         offsets = np.concatenate([*self._query_rows, [self._matrix.rows]])
         np.save(directory / "offsets.npy", offsets.astype(np.int64))
@@ -186,3 +202,9 @@ class _Parser:
         self._query_ids.save(directory / "query_ids.npy")
         if not self._doc_ids.all_empty:
             self._doc_ids.save(directory / "doc_ids.npy")
+
+    def _sentence(self, outcome: int, at: int) -> str:
+        return sentence(outcome, self._declared, self._blocks.buffer, at)
+
+    def _error(self, line: int, wrong: str) -> DataError:
+        return DataError(f"{self._blocks.source.path}:{line}: {wrong}")

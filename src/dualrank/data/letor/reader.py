@@ -8,14 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dualrank.data.dataset import Dataset
-from dualrank.data.letor.cache import (
-    LetorCache,
-    SourceState,
-    cache_folders,
-    folder_within,
-    open_arrays,
-)
-from dualrank.data.letor.rules import WIDEST, LetorText
+from dualrank.data.letor.arrays import open_arrays
+from dualrank.data.letor.cache import LetorCache, cache_folders, folder_within
+from dualrank.data.letor.rules import WIDEST, Declared
 from dualrank.data.letor.source import SourceFile
 from dualrank.errors import DataError, SettingsError
 
@@ -46,19 +41,14 @@ def read_letor(
 
     Raises DataError with file and line for anything that is not such text.
     """
-    text = LetorText(
-        Path(path),
-        None if features is None else int(features),
-        None if max_grade is None else float(max_grade),
-        None if missing_above is None else float(missing_above),
-    )
-    _check_settings(text)
-    caches = _caches(text, cache)
+    path = Path(path)
+    declared = _declared(features, max_grade, missing_above)
+    caches = _caches(path, declared, cache)
     for place in caches:
         dataset = place.load()
         if dataset is not None:
             return dataset
-    with SourceFile(text.path, digest=bool(caches)) as source:
+    with SourceFile(path, digest=bool(caches)) as source:
         for place in caches:
             try:
                 directory = place.new_directory()
@@ -68,68 +58,57 @@ def read_letor(
                         f"{place.folder}: the cache cannot be written ({error.strerror})"
                     ) from None
                 continue
-            return _parse_and_keep(source, text, directory, place, progress)
+            try:
+                dataset = _parse(source, declared, directory, progress)
+            except BaseException:
+                place.discard(directory)
+                raise
+            # The arrays are mapped by now, so another process may already replace them.
+            place.keep(directory, source)
+            return dataset
         # The system frees the bytes when the arrays are no longer mapped.
         with tempfile.TemporaryDirectory(prefix="dualrank-", ignore_cleanup_errors=True) as folder:
-            return _parse(source, text, Path(folder), progress)
+            return _parse(source, declared, Path(folder), progress)
 
 
-def _check_settings(text: LetorText) -> None:
-    if text.features is not None and not 1 <= text.features <= WIDEST:
-        raise SettingsError(f"features is {text.features}; expected 1 to {WIDEST}")
-    if text.max_grade is not None and not 0 < text.max_grade < float("inf"):
-        raise SettingsError(f"max_grade is {text.max_grade}; expected a number above 0")
-    if text.missing_above is not None and not text.missing_above > 0:
-        raise SettingsError(f"missing_above is {text.missing_above}; expected a number above 0")
+def _declared(
+    features: int | None, max_grade: float | None, missing_above: float | None
+) -> Declared:
+    """What the caller says of the file, checked, in plain Python numbers."""
+    if features is not None and not (1 <= features <= WIDEST and features == int(features)):
+        raise SettingsError(f"features is {features}; expected a whole number from 1 to {WIDEST}")
+    if max_grade is not None and not 0 < max_grade < float("inf"):
+        raise SettingsError(f"max_grade is {max_grade}; expected a number above 0")
+    if missing_above is not None and not missing_above > 0:
+        raise SettingsError(f"missing_above is {missing_above}; expected a number above 0")
+    return Declared(
+        None if features is None else int(features),
+        None if max_grade is None else float(max_grade),
+        None if missing_above is None else float(missing_above),
+    )
 
 
-def _caches(text: LetorText, cache: bool | str | os.PathLike[str]) -> list[LetorCache]:
+def _caches(
+    path: Path, declared: Declared, cache: bool | str | os.PathLike[str]
+) -> list[LetorCache]:
+    """The places where a cache may lie, best first."""
     if cache is False:
         return []
-    folders = cache_folders(text.path) if cache is True else [folder_within(Path(cache), text.path)]
-    arguments = {
-        "features": text.features,
-        "max_grade": text.max_grade,
-        "missing_above": text.missing_above,
-    }
-    return [LetorCache(text.path, arguments, folder) for folder in folders]
-
-
-def _parse_and_keep(
-    source: SourceFile,
-    text: LetorText,
-    directory: Path,
-    cache: LetorCache,
-    progress: Progress | None,
-) -> Dataset:
-    """Parse into a directory of the cache; the arrays are mapped before others can replace it."""
-    try:
-        state = SourceState.of(text.path)
-        dataset = _parse(source, text, directory, progress)
-    except BaseException:
-        cache.discard(directory)
-        raise
-    try:
-        if SourceState.of(text.path) == state:
-            cache.keep(directory, state, source.sha256())
-            return dataset
-    except OSError:
-        pass  # The data are read and mapped; only the next reading will not be spared.
-    cache.discard(directory)
-    return dataset
+    folders = cache_folders(path) if cache is True else [folder_within(Path(cache), path)]
+    return [LetorCache(path, declared, folder) for folder in folders]
 
 
 def _parse(
-    source: SourceFile, text: LetorText, directory: Path, progress: Progress | None
+    source: SourceFile, declared: Declared, directory: Path, progress: Progress | None
 ) -> Dataset:
+    """Parse the source into arrays in this directory and map them."""
     # Importing numba takes most of a second, which a reader of a cache need not wait for.
     from dualrank.data.letor.parser import parse_letor
 
-    report = None if progress is None else lambda done: progress(done, source.size)
     try:
-        parse_letor(source, text, directory, progress=report)
+        parse_letor(source, declared, directory, progress=progress)
     except OSError as error:
         raise DataError(
-            f"{text.path}: the parsed arrays cannot be written to {directory} ({error.strerror})"
+            f"{source.path}: the parsed arrays cannot be written to {directory} ({error.strerror})"
         ) from None
-    return open_arrays(directory, text.max_grade)
+    return open_arrays(directory, declared.max_grade)

@@ -1,17 +1,14 @@
-"""What can become of a piece of LETOR text, and the sentence for each thing that is wrong."""
+"""What LETOR text may hold, and the sentence for each thing that is wrong."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-
-from dualrank.errors import DataError
 
 # These numbers stand in kernels that numba has compiled and cached: a new meaning needs a new
 # number.
 DONE, FULL, WIDER = 0, 1, 2
 BAD_GRADE, NEGATIVE_GRADE, GRADE_TOO_HIGH = 10, 11, 12
-NO_QID, BAD_QID = 20, 21
+NO_QID, NO_ID = 20, 21
 BAD_FEATURE, INDEX_ZERO, NOT_ASCENDING, INDEX_OUT_OF_RANGE = 30, 31, 32, 33
 BAD_VALUE, TOO_LARGE = 40, 41
 
@@ -21,60 +18,59 @@ WIDEST = 1_000_000
 Features become a dense matrix, so an index far beyond this is a damaged line.
 """
 
+LONGEST_ID = 1000
+"""The most bytes that an id may have.
+
+Ids become an array in which each takes the room of the longest, so a damaged one would fill it.
+"""
+
 LINE = "a line is 'grade qid:ID index:value ...'"
 
 
 @dataclass(frozen=True)
-class LetorText:
-    """A LETOR file as its reader was told to see it."""
+class Declared:
+    """What the reader of a text was told of it; None where nothing was said."""
 
-    path: Path
-    features: int | None
-    max_grade: float | None
-    missing_above: float | None
+    features: int | None = None
+    max_grade: float | None = None
+    missing_above: float | None = None
 
-    def error(self, line: int, sentence: str) -> DataError:
-        """An error on this line."""
-        return DataError(f"{self.path}:{line}: {sentence}")
 
-    def complaint(self, outcome: int, line: int, text: bytearray, at: int) -> DataError:
-        """The error for an outcome of the parser, which stopped at `text[at]`."""
-        found = _token(text, at)
-        return self.error(line, self._sentence(outcome, found, text, at))
-
-    def _sentence(self, outcome: int, found: str, text: bytearray, at: int) -> str:
-        if outcome == BAD_GRADE:
-            return f"found {found!r}; expected a grade, a number of 0 or more, since {LINE}"
-        if outcome == NEGATIVE_GRADE:
-            return f"found the grade {found}; expected 0 or more"
-        if outcome == GRADE_TOO_HIGH:
-            if self.max_grade is None:
-                return f"found the grade {found}; expected a number that float32 can hold"
-            return f"found the grade {found}; expected at most {self.max_grade:g}"
-        if outcome == NO_QID:
-            where = f"found {found!r}" if found else "the line ends after the grade"
-            return f"{where}; expected qid:ID, since {LINE}"
-        if outcome == BAD_QID:
-            return f"found {'qid:' + found!r}; expected an id after qid:"
-        index, colon, value = found.partition(":")
-        if outcome == INDEX_ZERO:
-            return f"found the feature index 0 in {found!r}; expected indices from 1"
-        if outcome == NOT_ASCENDING:
-            before = _index_before(text, at)
-            if int(index) == before:
-                return f"found feature {index} twice; expected each index once"
-            return f"found feature {index} after feature {before}; expected ascending indices"
-        if outcome == INDEX_OUT_OF_RANGE:
-            limit = WIDEST if self.features is None else self.features
-            return f"found feature {index}; expected indices from 1 to {limit}"
-        if outcome == BAD_FEATURE or not colon:
-            return f"found {found!r}; expected index:value with an index from 1"
-        if outcome == TOO_LARGE or value.lstrip("+-").lower() in {"nan", "inf", "infinity"}:
-            return (
-                f"found {value} as the value of feature {index}; "
-                "expected a finite number that float32 can hold"
-            )
-        return f"found {value!r} as the value of feature {index}; expected a number"
+def sentence(outcome: int, declared: Declared, text: bytearray, at: int) -> str:
+    """What is wrong, for an outcome of the parser, which stopped at `text[at]`."""
+    found = _token(text, at)
+    if outcome == BAD_GRADE:
+        return f"found {found!r}; expected a grade, a number of 0 or more, since {LINE}"
+    if outcome == NEGATIVE_GRADE:
+        return f"found the grade {found}; expected 0 or more"
+    if outcome == GRADE_TOO_HIGH:
+        if declared.max_grade is None:
+            return f"found the grade {found}; expected a number that float32 can hold"
+        return f"found the grade {found}; expected at most {declared.max_grade:g}"
+    if outcome == NO_QID:
+        where = f"found {found!r}" if found else "the line ends after the grade"
+        return f"{where}; expected qid:ID, since {LINE}"
+    if outcome == NO_ID:
+        return "found 'qid:'; expected an id after qid:"
+    if outcome == NOT_ASCENDING:
+        index, before = _index(text[at:]), _index_before(text, at)
+        if index == before:
+            return f"found feature {index} twice; expected each index once"
+        return f"found feature {index} after feature {before}; expected ascending indices"
+    name, colon, value = found.partition(":")
+    if outcome == INDEX_ZERO:
+        return f"found the feature index 0 in {found!r}; expected indices from 1"
+    if outcome == INDEX_OUT_OF_RANGE:
+        limit = WIDEST if declared.features is None else declared.features
+        return f"found feature {name}; expected indices from 1 to {limit}"
+    if outcome == BAD_FEATURE or not colon:
+        return f"found {found!r}; expected index:value with an index from 1"
+    if outcome == TOO_LARGE or value.lstrip("+-").lower() in {"nan", "inf", "infinity"}:
+        return (
+            f"found {value} as the value of feature {name}; "
+            "expected a finite number that float32 can hold"
+        )
+    return f"found {value!r} as the value of feature {name}; expected a number"
 
 
 def _token(text: bytearray, at: int) -> str:
@@ -85,7 +81,12 @@ def _token(text: bytearray, at: int) -> str:
     return word if len(word) <= 40 else word[:40] + "..."
 
 
+def _index(token: bytearray) -> int:
+    """The index of `index:value`, however many zeros stand before it."""
+    return int(token.split(b":", 1)[0].lstrip(b"0"))
+
+
 def _index_before(text: bytearray, at: int) -> int:
     """The index of the feature that stands before this place on its line."""
     start = text.rfind(b"\n", 0, at) + 1
-    return int(text[start:at].split()[-1].split(b":")[0])
+    return _index(text[start:at].split()[-1])

@@ -1,4 +1,4 @@
-"""Bytes of a text file, whether it is plain, gzip or zstd."""
+"""The text file that is read: its bytes, whether plain, gzip or zstd, and whether it changed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import gzip
 import hashlib
 import io
 import os
+import time
 import zlib
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -19,6 +20,27 @@ GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 ZSTD_SKIPPABLE = [bytes([0x50 + low, 0x2A, 0x4D, 0x18]) for low in range(16)]
 COMPRESSED_PIECE = 1 << 15
+COARSEST_CLOCK_NS = 2_000_000_000
+"""File systems keep times in ticks; the longest, of FAT, is two seconds."""
+
+
+@dataclass(frozen=True)
+class SourceState:
+    """Size and time, which tell cheaply whether a file is still the same.
+
+    They tell it only of a file that had `settled`. One that was changed just now could change
+    again within the same tick of the file system's clock and keep its size and time.
+    """
+
+    size: int
+    mtime_ns: int
+    settled: bool = field(compare=False)
+
+    @classmethod
+    def of(cls, stat: os.stat_result) -> SourceState:
+        """The state of a file whose `stat` was taken now."""
+        settled = stat.st_mtime_ns + COARSEST_CLOCK_NS < time.time_ns()
+        return cls(stat.st_size, stat.st_mtime_ns, settled)
 
 
 class SourceFile:
@@ -26,17 +48,16 @@ class SourceFile:
 
     The compression is recognised by the first bytes, so a wrong suffix does no harm. `digest`
     collects the sha256 of the bytes as they lie on disk; `bytes_read` counts those bytes, so
-    that progress can be told as a share of `size`.
+    that progress can be told as a share of the file's size. `state` is that of the file before
+    anything was read.
     """
 
     def __init__(self, path: Path, *, digest: bool = False) -> None:
         self.path = path
-        self.bytes_read = 0
-        self._sha256 = hashlib.sha256() if digest else None
         try:
             self._file = path.open("rb", buffering=0)
-            self.size = os.fstat(self._file.fileno()).st_size
-            start = self._file.read(4) or b""
+            self.state = SourceState.of(os.fstat(self._file.fileno()))
+            start = self._file.read(4)
             self._file.seek(0)
         except FileNotFoundError:
             raise DataError(f"{path}: there is no such file") from None
@@ -44,14 +65,15 @@ class SourceFile:
             raise DataError(f"{path}: this is a folder; expected a file") from None
         except OSError as error:
             raise DataError(f"{path}: the file cannot be opened ({error.strerror})") from None
+        self._raw = _Raw(self._file, digest)
         self._kind = "plain"
-        self._stream: io.RawIOBase | gzip.GzipFile = _Raw(self)
+        self._stream: io.RawIOBase | gzip.GzipFile = self._raw
         if start[:2] == GZIP_MAGIC:
             self._kind = "gzip"
-            self._stream = gzip.GzipFile(fileobj=cast(BinaryIO, _Raw(self)), mode="rb")
+            self._stream = gzip.GzipFile(fileobj=cast(BinaryIO, self._raw), mode="rb")
         elif start == ZSTD_MAGIC or start in ZSTD_SKIPPABLE:
             self._kind = "zstd"
-            self._stream = _Zstd(self.read_raw)
+            self._stream = _Zstd(self._raw)
 
     def __enter__(self) -> SourceFile:
         return self
@@ -59,21 +81,10 @@ class SourceFile:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def read_raw(self, size: int) -> bytes:
-        """The next bytes as they lie on disk; empty at the end."""
-        piece = self._file.read(size) or b""
-        self.bytes_read += len(piece)
-        if self._sha256 is not None:
-            self._sha256.update(piece)
-        return piece
-
-    def read_raw_into(self, target: memoryview) -> int:
-        """Like `read_raw`, without a copy."""
-        count = self._file.readinto(target) or 0
-        self.bytes_read += count
-        if self._sha256 is not None:
-            self._sha256.update(target[:count])
-        return count
+    @property
+    def bytes_read(self) -> int:
+        """How many of the bytes on disk have been read."""
+        return self._raw.bytes_read
 
     def readinto(self, target: memoryview) -> int:
         """Fill `target` from its start with text; 0 means the end of the file."""
@@ -89,24 +100,30 @@ class SourceFile:
 
     def sha256(self) -> str:
         """The sha256 of all bytes on disk, as hexadecimal digits; call it at the end."""
-        if self._sha256 is None:
+        if self._raw.sha256 is None:
             raise ValueError("the file was opened without digest=True")
-        while self.read_raw(COMPRESSED_PIECE):
+        while self._raw.read(COMPRESSED_PIECE):
             pass
-        return self._sha256.hexdigest()
+        return self._raw.sha256.hexdigest()
 
 
 class _Raw(io.RawIOBase):
-    """The bytes on disk as a stream that `gzip` can read from."""
+    """The bytes as they lie on disk, counted and hashed on the way."""
 
-    def __init__(self, source: SourceFile) -> None:
-        self._source = source
+    def __init__(self, file: io.FileIO, digest: bool) -> None:
+        self._file = file
+        self.bytes_read = 0
+        self.sha256 = hashlib.sha256() if digest else None
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, target: memoryview) -> int:  # type: ignore[override]
-        return self._source.read_raw_into(target)
+        count = self._file.readinto(target) or 0
+        self.bytes_read += count
+        if self.sha256 is not None:
+            self.sha256.update(target[:count])
+        return count
 
 
 class _Zstd(io.RawIOBase):
@@ -115,8 +132,8 @@ class _Zstd(io.RawIOBase):
     `ZstdDecompressor.stream_reader` ends silently where a file was cut; this notices.
     """
 
-    def __init__(self, read_raw: Callable[[int], bytes]) -> None:
-        self._read_raw = read_raw
+    def __init__(self, raw: _Raw) -> None:
+        self._raw = raw
         self._frame = zstandard.ZstdDecompressor().decompressobj()
         self._inside_frame = False
         self._input = b""
@@ -124,7 +141,7 @@ class _Zstd(io.RawIOBase):
 
     def readinto(self, target: memoryview) -> int:  # type: ignore[override]
         while not self._output:
-            piece = self._input or self._read_raw(COMPRESSED_PIECE)
+            piece = self._input or self._raw.read(COMPRESSED_PIECE)
             if not piece:
                 if self._inside_frame:
                     raise EOFError

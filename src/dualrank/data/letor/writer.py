@@ -17,6 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dualrank.data.dataset import Dataset
+from dualrank.data.letor.rules import LONGEST_ID
 from dualrank.errors import DataError
 from dualrank.storage import atomic_file
 
@@ -37,7 +38,9 @@ def write_letor(dataset: Dataset, path: str | os.PathLike[str]) -> None:
     feature is written, zeros too, so that the number of features reads back as well.
     """
     grades = dataset.require_grades()
-    query_ids = _without_blanks("query", dataset.query_ids.tolist())
+    if dataset.features.size == 0:
+        raise DataError("this data set has no documents or no features; LETOR text needs both")
+    query_ids = _checked("query", dataset.query_ids.tolist())
     if "" in query_ids:
         raise DataError("found an empty query id; LETOR text needs an id for every query")
     queries = dataset.query_of_document
@@ -48,7 +51,7 @@ def write_letor(dataset: Dataset, path: str | os.PathLike[str]) -> None:
             texts = _texts_of_rows(dataset.features[rows])
             ends = ["\n"] * len(texts)
             if dataset.doc_ids is not None:
-                doc_ids = _without_blanks("document", dataset.doc_ids[rows].tolist())
+                doc_ids = _checked("document", dataset.doc_ids[rows].tolist())
                 ends = [f" # docid = {name}\n" if name else "\n" for name in doc_ids]
             lines = zip(grades[rows].tolist(), queries[rows].tolist(), texts, ends, strict=True)
             file.write(
@@ -59,10 +62,16 @@ def write_letor(dataset: Dataset, path: str | os.PathLike[str]) -> None:
             )
 
 
-def _without_blanks(what: str, ids: list[str]) -> list[str]:
+def _checked(what: str, ids: list[str]) -> list[str]:
+    """These ids, if they can be read back."""
     for name in ids:
         if BLANK.search(name):
             raise DataError(f"found a blank in the {what} id {name!r}; LETOR text allows none")
+        if len(name.encode()) > LONGEST_ID:
+            raise DataError(
+                f"found the {what} id {name[:40]!r}... of {len(name.encode())} bytes; "
+                f"expected at most {LONGEST_ID}"
+            )
     return ids
 
 
