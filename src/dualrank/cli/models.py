@@ -124,7 +124,7 @@ def train(
         print_json({"model": str(out), "examination": learned, **history})
         return
     typer.echo(f"{out}: {method.value} on {click_log}")
-    if history:
+    if history.get("best_value") is not None:
         typer.echo(f"best validation value {history['best_value']:.4f} at {history['best_step']}")
     if learned is not None:
         typer.echo("examination  " + "  ".join(f"{value:.3f}" for value in learned))

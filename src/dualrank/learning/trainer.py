@@ -44,7 +44,7 @@ class History:
     steps: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
     best_step: int = 0
-    best_value: float = -np.inf
+    best_value: float | None = None
     drawn: int = 0
     clicked: int = 0
     left_out: int = 0
@@ -146,7 +146,7 @@ class Trainer:
         value = self._validate(self.ranker)
         self.history.steps.append(step)
         self.history.values.append(value)
-        if value > self.history.best_value:
+        if self.history.best_value is None or value > self.history.best_value:
             self.history.best_value, self.history.best_step = value, step
             self._best = {k: v.detach().clone() for k, v in self.ranker.state_dict().items()}
 
