@@ -61,7 +61,7 @@ def fit(
         "data": fingerprint(log, dataset),
     }
     if isinstance(ranker, RankingSVM):
-        examination = propensity.examination if propensity else None
+        examination = propensity.examination[: log.lists.depth] if propensity else None
         network, svm = _fit_svm(ranker, features, log, examination)
         return Model(network, scaler, propensity, dataset.feature_names, {**training, **svm})
 
@@ -76,7 +76,15 @@ def fit(
         settings,
         validate=_validator(validation, held_out, features, scaler, settings, weighting),
     )
-    identity = {"method": method, "sizes": list(network.sizes), "data": training["data"]}
+    identity = {
+        "method": method,
+        "sizes": list(network.sizes),
+        "elu_output": network.elu_output,
+        "scaling": scaling,
+        "validation": _name(validation),
+        "examination": None if propensity is None else propensity.examination.tolist(),
+        "data": training["data"],
+    }
     history = trainer.run(
         checkpoint=None if checkpoint is None else Path(checkpoint),
         identity=identity,
@@ -97,6 +105,16 @@ def fingerprint(log: ClickLog, dataset: Dataset) -> str:
         digest.update(np.ascontiguousarray(array).data)
     digest.update(np.ascontiguousarray(dataset.features).data)
     return digest.hexdigest()
+
+
+def _name(validation: Dataset | float) -> float | str:
+    """What tells one validation from another: a share, or a digest of judged queries."""
+    if not isinstance(validation, Dataset):
+        return float(validation)
+    digest = hashlib.sha256()
+    for array in (validation.features, validation.offsets, validation.require_grades()):
+        digest.update(np.ascontiguousarray(array).data)
+    return f"judged queries {digest.hexdigest()[:12]}"
 
 
 def _check(
