@@ -1,0 +1,68 @@
+"""How the best ranker is recognised on clicks that were held out."""
+
+import numpy as np
+import pytest
+
+from dualrank.data.click_log import ClickLog
+from dualrank.data.lists import PADDING, RankedLists
+from dualrank.learning.validation import on_held_out_clicks
+from dualrank.propensity.propensity import Propensity
+
+
+class Scores:
+    """A ranker that scores a document by its first feature."""
+
+    def predict(self, features):
+        return features[:, 0]
+
+
+@pytest.fixture
+def held_out():
+    """Document 3 first of three, document 5 last of two; four and two sessions."""
+    lists = RankedLists(
+        np.array([[3, 0, 1], [4, 5, PADDING]], np.int32), np.array([0, 1], np.int32)
+    )
+    clicks = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 0]], bool)
+    return ClickLog(lists, np.array([0, 0, 1], np.int32), clicks, np.array([3, 1, 2]))
+
+
+def value(scores, log, propensity=None):
+    features = np.asarray(scores, np.float32)[:, None]
+    return on_held_out_clicks(features, log, lambda: propensity)(Scores())
+
+
+def test_it_is_the_discounted_rank_of_clicked_documents_by_hand(held_out):
+    # Ranks by score: document 0 first, 3 second, 1 third; 5 first, 4 second.
+    scores = [0.9, 0.1, 0.0, 0.5, 0.2, 0.4]
+    clicks_on = {3: 4, 0: 1, 5: 2}
+    ranks = {3: 2, 0: 1, 5: 1}
+    discounted = sum(n / np.log2(1 + ranks[d]) for d, n in clicks_on.items())
+    assert value(scores, held_out) == pytest.approx(discounted / 7)
+
+
+def test_clicks_are_weighted_by_the_propensity_believed(held_out):
+    scores = [0.9, 0.1, 0.0, 0.5, 0.2, 0.4]
+    weighted = {3: 4, 0: 1 / 0.25, 5: 2 / 0.25}
+    ranks = {3: 2, 0: 1, 5: 1}
+    discounted = sum(w / np.log2(1 + ranks[d]) for d, w in weighted.items())
+    believed = Propensity.of([0.8, 0.2, 0.1, 0.1])
+    assert value(scores, held_out, believed) == pytest.approx(discounted / sum(weighted.values()))
+
+
+def test_the_propensity_is_asked_for_at_every_validation(held_out):
+    believed = [Propensity.of([1, 1, 1]), Propensity.of([1.0, 0.01, 0.01])]
+    features = np.array([0.9, 0.1, 0.0, 0.5, 0.2, 0.4], np.float32)[:, None]
+    validate = on_held_out_clicks(features, held_out, lambda: believed.pop(0))
+    assert validate(Scores()) != validate(Scores())
+
+
+def test_a_ranker_that_puts_every_clicked_document_first_gets_one(held_out):
+    only = ClickLog(held_out.lists, held_out.list_of[[0, 2]], held_out.clicks[[0, 2]],
+                    held_out.counts[[0, 2]])  # fmt: skip
+    assert value([0, 0, 0, 1, 0, 1], only) == 1
+    assert value([1, 1, 0, 0, 1, 0], only) < 0.7
+
+
+def test_padding_never_takes_a_rank(held_out):
+    very_low = [-1e30] * 6
+    assert value(very_low, held_out) == value([0.0] * 6, held_out)
