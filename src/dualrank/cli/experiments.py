@@ -71,7 +71,9 @@ def oracle_mode(
         ),
     ] = None,
     root: Annotated[Path | None, typer.Option(help="The folder of the downloaded set.")] = None,
-    fold: Annotated[int, typer.Option(help="The fold of sets that have several.", min=1)] = 1,
+    fold: Annotated[
+        str, typer.Option(help="The fold of sets that have several; all: another for every seed.")
+    ] = "1",
     preset: Annotated[
         Preset, typer.Option(help="Size of the generated data and of the training.")
     ] = Preset.laptop,
@@ -117,7 +119,7 @@ def oracle_mode(
         raise SettingsError("--data NAME and --root DIR go together: the set and where it lies")
     choice = DataChoice(preset.value, world=world)
     if data is not None:
-        choice = DataChoice(data, root, fold)
+        choice = DataChoice(data, root, _fold(fold))
     changes: dict[str, Any] = {
         "seeds": tuple(range(seed, seed + seeds)),
         "tune": tune,
@@ -151,6 +153,14 @@ def oracle_mode(
     words += [f"--methods {methods}"] if methods else []
     command = " ".join(words)
     _run(experiment, "oracle-mode", out, jobs, as_json, command)
+
+
+def _fold(text: str) -> int | None:
+    if text == "all":
+        return None
+    if not text.isdecimal():
+        raise SettingsError(f"--fold takes a number from 1 or all, not {text!r}")
+    return int(text)
 
 
 def _run(

@@ -18,9 +18,10 @@ def sample_log(
     lists: RankedLists,
     user: PositionBasedUser,
     sessions: int,
-    rng: np.random.Generator,
+    seed: int | np.random.Generator = 0,
 ) -> ClickLog:
     """Let `sessions` users look at lists drawn uniformly, and log what they did."""
+    rng = np.random.default_rng(seed)
     probabilities = _click_probabilities(dataset, lists, user).astype(np.float32)
     chosen = rng.integers(len(lists), size=sessions).astype(np.int32)
     clicks = np.empty((sessions, lists.depth), dtype=bool)

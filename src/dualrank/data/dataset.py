@@ -64,7 +64,7 @@ class Dataset:
         unique, counts = np.unique(names, return_counts=True)
         if len(unique) < len(names):
             raise DataError(
-                f"query {unique[counts > 1][0]!r} occurs in separate places; "
+                f"query {str(unique[counts > 1][0])!r} occurs in separate places; "
                 "rows of one query must stand together"
             )
         return cls(

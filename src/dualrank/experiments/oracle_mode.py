@@ -33,32 +33,37 @@ from dualrank.version import __version__
 REFERENCE = "dla"
 ALPHA = 0.05
 PERMUTATIONS = 100_000
+FOLDS = 5
 
 
 @dataclass(frozen=True)
 class DataChoice:
-    """Which collection an experiment runs on: a generated one, or a public one under `root`."""
+    """Which collection an experiment runs on: a generated one, or a public one under `root`.
+
+    Without a `fold` the first seed takes fold 1, the next fold 2, and so on: cross-validation, in
+    which every query is tested once.
+    """
 
     name: str = "laptop"
     root: Path | None = None
-    fold: int = 1
+    fold: int | None = 1
     world: int = 0
 
     @property
-    def generated(self) -> bool:
-        """Whether the data come from the generator, anew for every seed."""
-        return self.root is None
+    def new_for_every_seed(self) -> bool:
+        """Whether every seed is tested on other queries."""
+        return self.root is None or self.fold is None
 
     def load(self, seed: int) -> Splits:
-        """The data of one seed; a public collection is the same for all seeds."""
+        """The data of one seed."""
         if self.root is not None:
-            return load_public(self.name, self.root, self.fold)
+            return load_public(self.name, self.root, self.fold or 1 + seed % FOLDS)
         return generate_splits(self.name, seed=seed, world=self.world)
 
     def __str__(self) -> str:
-        if self.generated:
+        if self.root is None:
             return f"generated, preset {self.name}, world {self.world}"
-        return f"{self.name}, fold {self.fold}"
+        return f"{self.name}, {'every fold' if self.fold is None else f'fold {self.fold}'}"
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,8 @@ class OracleMode:
             raise SettingsError(f"unknown method {unknown[0]!r}; known are {', '.join(METHODS)}")
         if not self.seeds:
             raise SettingsError("an experiment needs at least one seed")
+        if self.data.root is not None and self.data.fold is None and len(self.seeds) > FOLDS:
+            raise SettingsError(f"there are {FOLDS} folds, so at most as many seeds")
 
 
 RECIPES = {
@@ -215,8 +222,8 @@ def _sizes(simulation: Simulation) -> dict[str, Any]:
 def _significance(experiment: OracleMode, trained: Sequence[_Trained]) -> dict[str, Any]:
     """Fisher's randomisation test of every method against dual learning, on queries.
 
-    Generated data are new for every seed, so the queries of all seeds are pooled. The queries of a
-    public collection are the same for every seed, so a query counts once, with its mean over seeds.
+    Where every seed has other test queries (generated data, folds) they are pooled. Where they are
+    the same for every seed, a query counts once, with its mean over the seeds.
     """
     if REFERENCE not in experiment.methods:
         return {}
@@ -225,7 +232,7 @@ def _significance(experiment: OracleMode, trained: Sequence[_Trained]) -> dict[s
         of_method = [t.per_query for t in trained if t.run.method == method]
         pooled[method] = {
             metric: np.concatenate([values[metric] for values in of_method])
-            if experiment.data.generated
+            if experiment.data.new_for_every_seed
             else np.mean([values[metric] for values in of_method], axis=0)
             for metric in of_method[0]
         }

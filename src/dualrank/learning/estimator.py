@@ -90,7 +90,7 @@ class ClickRanker(BaseEstimator):
 def _lists_from_rows(
     X: ArrayLike, clicks: ArrayLike, qid: ArrayLike, position: ArrayLike
 ) -> tuple[Dataset, ClickLog]:
-    matrix, queries = np.asarray(X), np.asarray(qid)
+    matrix, queries = np.asarray(X, dtype=np.float32), np.asarray(qid)
     positions, clicked = np.asarray(position), np.asarray(clicks)
     for name, values in (("clicks", clicked), ("qid", queries), ("position", positions)):
         if values.shape != (len(matrix),):
@@ -99,6 +99,9 @@ def _lists_from_rows(
         raise DataError("position holds numbers that are not whole; positions are 1, 2, 3 …")
     if not np.isin(clicked, (0, 1)).all():
         raise DataError("clicks holds values other than 0 and 1")
+    finite = np.isfinite(matrix).reshape(len(matrix), -1).all(axis=1)
+    if not finite.all():
+        raise DataError(f"row {int(finite.argmin())} of features holds nan or infinity")
     order = np.lexsort((positions, queries))
     dataset = Dataset.from_arrays(matrix[order], queries[order])
     starts = np.repeat(dataset.offsets[:-1], dataset.lengths)
@@ -107,7 +110,7 @@ def _lists_from_rows(
     if len(wrong):
         row = order[wrong[0]]
         raise DataError(
-            f"row {row}: query {queries[row]!r} has position {positions[row]} where "
+            f"row {row}: query {str(queries[row])!r} has position {positions[row]} where "
             f"{expected[wrong[0]]} was expected; positions are 1, 2, 3 … in every query"
         )
     shape = (len(dataset), int(dataset.lengths.max()))
