@@ -99,9 +99,9 @@ def _lists_from_rows(
         raise DataError("position holds numbers that are not whole; positions are 1, 2, 3 …")
     if not np.isin(clicked, (0, 1)).all():
         raise DataError("clicks holds values other than 0 and 1")
-    finite = np.isfinite(matrix).reshape(len(matrix), -1).all(axis=1)
-    if not finite.all():
-        raise DataError(f"row {int(finite.argmin())} of features holds nan or infinity")
+    bad = np.argwhere(~np.isfinite(matrix))
+    if len(bad):
+        raise DataError(f"row {bad[0, 0]} of features holds nan or infinity")
     order = np.lexsort((positions, queries))
     dataset = Dataset.from_arrays(matrix[order], queries[order])
     starts = np.repeat(dataset.offsets[:-1], dataset.lengths)
