@@ -54,9 +54,11 @@ def demo(
 
     Example: dualrank demo --out demo
     """
-    from dualrank.experiments.oracle_mode import experiment_of
+    from dataclasses import replace
 
-    experiment = experiment_of(preset.value, seeds=(seed,))
+    from dualrank.experiments.oracle_mode import OracleMode
+
+    experiment = replace(OracleMode.preset(preset.value), seeds=(seed,))
     command = f"dualrank demo --preset {preset.value} --seed {seed}"
     _run(experiment, "demo", out, jobs, as_json, command)
 
@@ -113,21 +115,22 @@ def oracle_mode(
     from dataclasses import replace
 
     from dualrank.clicks.position_based import PositionBasedUser
-    from dualrank.experiments.oracle_mode import DataChoice, experiment_of
+    from dualrank.experiments.collection import Collection
+    from dualrank.experiments.oracle_mode import OracleMode
 
     if (data is None) != (root is None):
         raise SettingsError("--data NAME and --root DIR go together: the set and where it lies")
-    choice = DataChoice(preset.value, world=world)
+    choice = Collection(preset.value, world=world)
     if data is not None:
-        choice = DataChoice(data, root, _fold(fold))
+        choice = Collection(data, root, _fold(fold))
     changes: dict[str, Any] = {
         "seeds": tuple(range(seed, seed + seeds)),
-        "tune": tune,
+        "tuned": tune,
         "user": PositionBasedUser(eta=eta),
     }
     if methods is not None:
         changes["methods"] = tuple(name.strip() for name in methods.split(","))
-    experiment = experiment_of(preset.value, data=choice, **changes)
+    experiment = replace(OracleMode.preset(preset.value, choice), **changes)
     options: dict[str, Any] = {
         "steps": steps,
         "learning_rate": learning_rate,
@@ -166,11 +169,11 @@ def _fold(text: str) -> int | None:
 def _run(
     experiment: OracleMode, name: str, out: Path, jobs: int, as_json: bool, command: str
 ) -> None:
-    from dualrank.experiments.oracle_mode import run_oracle_mode, task_names
+    from dualrank.experiments.oracle_mode import run_oracle_mode
     from dualrank.report.directory import write_experiment
 
     jobs = jobs or os.cpu_count() or 1
-    names = task_names(experiment)
+    names = [str(task) for task in experiment.tasks]
     with progress_bars() as progress:
         whole = progress.add_task(name, total=len(names))
         bars: dict[int, Any] = {}

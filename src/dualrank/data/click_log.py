@@ -124,6 +124,14 @@ _CHECKS = {
     "OR doc_id IS NULL OR position IS NULL OR clicked IS NULL LIMIT 1": (
         "session {0!r}, position {1}: a value is missing"
     ),
+    "SELECT session_id, TRY_CAST(position AS DOUBLE) AS given FROM log_rows "
+    "WHERE given <> CAST(position AS INTEGER) LIMIT 1": (
+        "session {0!r} has position {1:g}; positions are whole numbers"
+    ),
+    "SELECT session_id, position, TRY_CAST(clicked AS DOUBLE) AS given FROM log_rows "
+    "WHERE given NOT IN (0, 1) LIMIT 1": (
+        "session {0!r}, position {1}: clicked is {2:g}; expected 0 or 1"
+    ),
     "SELECT session_id, query_id, doc_id FROM joined WHERE document IS NULL LIMIT 1": (
         "session {0!r} shows document {2!r} for query {1!r}, for which there are no features"
     ),
@@ -173,14 +181,15 @@ def _reduce(
     try:
         connection.execute("""
             CREATE TEMP TABLE joined AS
-            SELECT session_id, CAST(l.query_id AS VARCHAR) AS query_id,
-                   CAST(l.doc_id AS VARCHAR) AS doc_id, CAST(position AS INTEGER) AS position,
-                   CAST(clicked AS BOOLEAN) AS clicked, query, document
+            SELECT l.session_id, CAST(l.query_id AS VARCHAR) AS query_id,
+                   CAST(l.doc_id AS VARCHAR) AS doc_id, CAST(l.position AS INTEGER) AS position,
+                   CAST(l.clicked AS BOOLEAN) AS clicked, k.query, k.document
             FROM log_rows l LEFT JOIN known k
             ON CAST(l.query_id AS VARCHAR) = k.query_id AND CAST(l.doc_id AS VARCHAR) = k.doc_id
         """)
     except duckdb.Error as error:
-        raise DataError(f"{name}: a column has the wrong type ({error})") from error
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{name}: a column has the wrong type ({reason})") from error
     for query, sentence in _CHECKS.items():
         found = connection.execute(query).fetchone()
         if found:

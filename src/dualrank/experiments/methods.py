@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.sampling import sample_click_counts
 from dualrank.errors import SettingsError
 from dualrank.evaluation.propensity_error import inverse_propensity_mse
@@ -56,6 +57,21 @@ class Recipe:
     C: float = 100.0
     randomised_sessions: int = 2_000_000
 
+    def with_seed(self, seed: int) -> Recipe:
+        """The same recipe for another seed."""
+        return replace(self, training=replace(self.training, seed=seed))
+
+
+@dataclass(frozen=True)
+class Users:
+    """Who clicks in training, and who clicked when results were shuffled to measure examination.
+
+    They are the same in Oracle Mode; in Realistic Mode users have changed since the measurement.
+    """
+
+    training: PositionBasedUser
+    randomisation: PositionBasedUser
+
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
@@ -68,33 +84,36 @@ class Outcome:
     curve: dict[str, list[float]] | None = None
 
 
-def measure_by_randomisation(simulation: Simulation, sessions: int, seed: int) -> Propensity:
-    """The propensities of RandList: shuffled lists shown to the simulated user."""
-    rng = np.random.default_rng([seed, 0x_4A11])
-    clicks, impressions = collect_shuffled_clicks(
-        simulation.train, simulation.lists, simulation.user, sessions, rng
-    )
-    return from_shuffled_clicks(clicks, impressions)
-
-
 def run_method(
-    name: str, simulation: Simulation, recipe: Recipe, progress: Progress | None = None
+    name: str,
+    simulation: Simulation,
+    users: Users,
+    recipe: Recipe,
+    progress: Progress | None = None,
 ) -> Outcome:
     """Train one row of the table and score the test documents with it."""
     if name not in METHODS:
         raise SettingsError(f"unknown method {name!r}; known are {', '.join(METHODS)}")
     started = time.perf_counter()
-    method, seed = METHODS[name], recipe.training.seed
+    method = METHODS[name]
     believed: Propensity | None = None
     if method.correction == "randomisation":
-        believed = measure_by_randomisation(simulation, recipe.randomised_sessions, seed)
+        rng = np.random.default_rng([recipe.training.seed, 0x_4A11])
+        clicks, impressions = collect_shuffled_clicks(
+            simulation.train,
+            simulation.lists,
+            users.randomisation,
+            recipe.randomised_sessions,
+            rng,
+        )
+        believed = from_shuffled_clicks(clicks, impressions)
     curve = None
     if method.ranker == "initial":
         score: Callable[[NDArray[np.float32]], NDArray[np.float32]] = simulation.initial.score
     elif method.ranker == "svm":
-        score = _train_svm(simulation, recipe, believed)
+        score = _train_svm(simulation, users.training, recipe, believed)
     else:
-        trainer = _trainer(method, simulation, recipe, believed)
+        trainer = _trainer(method, simulation, users.training, recipe, believed)
         history = trainer.run(progress=progress)
         believed = trainer.weighting.propensity()
         score = trainer.ranker.predict
@@ -102,20 +121,24 @@ def run_method(
     return Outcome(
         test_scores=score(simulation.test.features),
         valid_scores=score(simulation.valid.features),
-        propensity=None if believed is None else _judge(believed, simulation),
+        propensity=None if believed is None else _judge(believed, users.training),
         seconds=time.perf_counter() - started,
         curve=curve,
     )
 
 
 def _trainer(
-    method: Method, simulation: Simulation, recipe: Recipe, believed: Propensity | None
+    method: Method,
+    simulation: Simulation,
+    user: PositionBasedUser,
+    recipe: Recipe,
+    believed: Propensity | None,
 ) -> Trainer:
     train, lists, settings = simulation.train, simulation.lists, recipe.training
     feedback: Feedback = (
         Judgments(train, lists)
         if method.labels == "grades"
-        else SimulatedClicks(train, lists, simulation.user)
+        else SimulatedClicks(train, lists, user)
     )
     weighting: Weighting = NoCorrection()
     if method.correction == "dual":
@@ -133,7 +156,7 @@ def _trainer(
 
 
 def _train_svm(
-    simulation: Simulation, recipe: Recipe, believed: Propensity | None
+    simulation: Simulation, user: PositionBasedUser, recipe: Recipe, believed: Propensity | None
 ) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
     """A Ranking SVM on as many sessions as the networks see."""
     settings = recipe.training
@@ -141,7 +164,7 @@ def _train_svm(
     clicks = sample_click_counts(
         simulation.train,
         simulation.lists,
-        simulation.user,
+        user,
         settings.steps * settings.batch_size,
         rng,
     )
@@ -150,7 +173,7 @@ def _train_svm(
     return svm.fit_clicks(simulation.train.features, simulation.lists, clicks, examination).score
 
 
-def _judge(believed: Propensity, simulation: Simulation) -> PropensityResult:
+def _judge(believed: Propensity, user: PositionBasedUser) -> PropensityResult:
     bounds = {
         name: values.tolist()
         for name, values in (("low", believed.low), ("high", believed.high))
@@ -158,15 +181,18 @@ def _judge(believed: Propensity, simulation: Simulation) -> PropensityResult:
     }
     return PropensityResult(
         examination=believed.examination.tolist(),
-        mse=inverse_propensity_mse(believed.examination, simulation.true_examination),
+        mse=inverse_propensity_mse(believed.examination, user.examination(believed.depth)),
         **bounds,
     )
 
 
 def describe(recipe: Recipe) -> dict[str, object]:
     """The recipe as plain values, for `results.json`."""
+    training = asdict(recipe.training)
+    del training["seed"]
     return {
-        **asdict(recipe.training),
+        **training,
+        "ranker": "DNN " + "-".join(map(str, recipe.ranker.hidden)),
         "hidden": list(recipe.ranker.hidden),
         "elu_output": recipe.ranker.elu_output,
         "C": recipe.C,

@@ -1,4 +1,4 @@
-"""The stage of the simulation experiments: data, an initial ranker, its lists, and a user."""
+"""The stage of the simulation experiments: data, an initial ranker and its lists."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.data.dataset import Dataset, Splits
 from dualrank.data.lists import RankedLists, top_lists
 from dualrank.data.scaling import Scaler
@@ -30,22 +28,10 @@ class Simulation:
     test: Dataset
     initial: SVMSolution
     lists: RankedLists
-    user: PositionBasedUser
-
-    @property
-    def true_examination(self) -> NDArray[np.float64]:
-        """How the simulated user examines, relative to the first position."""
-        examination = self.user.examination(self.lists.depth)
-        return examination / examination[0]
 
 
 def stage(
-    splits: Splits,
-    user: PositionBasedUser,
-    seed: int,
-    *,
-    depth: int = DEPTH,
-    scaling: str = "standard",
+    splits: Splits, seed: int, *, depth: int = DEPTH, scaling: str = "standard"
 ) -> Simulation:
     """Scale the features, train the initial ranker and let it rank the training queries."""
     counts = {d.feature_count for d in (splits.train, splits.valid, splits.test)}
@@ -61,7 +47,7 @@ def stage(
     )
     initial = train_initial_ranker(train, seed)
     lists = top_lists(train, initial.score(train.features), depth)
-    return Simulation(train, valid, test, initial, lists, user)
+    return Simulation(train, valid, test, initial, lists)
 
 
 def rank_initially(dataset: Dataset, seed: int, *, depth: int = DEPTH) -> RankedLists:

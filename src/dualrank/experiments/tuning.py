@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dualrank.evaluation.metrics import evaluate
-from dualrank.experiments.methods import METHODS, Recipe, run_method
+from dualrank.experiments.methods import METHODS, Recipe, Users, run_method
 from dualrank.experiments.simulation import Simulation
 from dualrank.learning.trainer import Progress
 from dualrank.rankers.network import DNN
@@ -56,7 +56,11 @@ def candidates(method: str, recipe: Recipe) -> list[tuple[dict[str, Any], Recipe
 
 
 def tune(
-    method: str, simulation: Simulation, recipe: Recipe, progress: Progress | None = None
+    method: str,
+    simulation: Simulation,
+    users: Users,
+    recipe: Recipe,
+    progress: Progress | None = None,
 ) -> Tuned:
     """Train every candidate and keep the one that is best on the validation queries."""
     metric = recipe.training.metric
@@ -70,7 +74,7 @@ def tune(
             if progress:
                 progress(index * total + done, (len(tried) + 1) * total)
 
-        outcome = run_method(method, simulation, candidate, on_step)
+        outcome = run_method(method, simulation, users, candidate, on_step)
         value = evaluate(outcome.valid_scores, simulation.valid, [metric])[metric]
         trials.append({**values, metric: value})
     best = max(range(len(tried)), key=lambda index: trials[index][metric])
