@@ -223,6 +223,8 @@ def generate_splits(preset: str | Preset = "laptop", *, seed: int = 0, world: in
         if preset not in PRESETS:
             raise SettingsError(f"unknown preset {preset!r}; known are {', '.join(PRESETS)}")
         preset = PRESETS[preset]
+    if min(seed, world) < 0:
+        raise SettingsError(f"the seeds of data and world are 0 or more, not {min(seed, world)}")
     source = World(preset.features, world)
     seeds = np.random.SeedSequence(seed).generate_state(3)
     sizes = (preset.train, preset.valid, preset.test)
