@@ -93,7 +93,7 @@ class Propensity:
                 None if bound is None else np.asarray(bound, dtype=np.float64)
                 for bound in (content.pop("low", None), content.pop("high", None))
             )
+            sessions = int(content.pop("sessions", 0))
         except (DataError, TypeError, ValueError) as error:
             raise DataError(f"{path}: {error}") from error
-        sessions = int(content.pop("sessions", 0))
         return cls(known.examination, known.method, sessions, low, high, content)
