@@ -1,0 +1,95 @@
+"""The noun: relative to the first position, through JSON and back."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dualrank.errors import DataError
+from dualrank.propensity.propensity import Propensity
+
+
+def test_examination_is_relative_to_the_first_position():
+    propensity = Propensity.of([0.68, 0.34, 0.17])
+    assert propensity.examination.tolist() == [1, 0.5, 0.25]
+    assert propensity.weights.tolist() == [1, 2, 4]
+    assert propensity.depth == 3
+    assert (propensity.method, propensity.sessions) == ("given", 0)
+
+
+def test_everything_survives_json(tmp_path):
+    propensity = Propensity(
+        np.array([1.0, 0.1 + 0.2]),
+        "randomisation",
+        2_000_000,
+        low=np.array([1.0, 0.29]),
+        high=np.array([1.0, 0.31]),
+        details={"note": "ρ"},
+    )
+    propensity.write(tmp_path / "propensity.json")
+    found = Propensity.read(tmp_path / "propensity.json")
+    assert found.examination.tolist() == propensity.examination.tolist()
+    assert (found.low.tolist(), found.high.tolist()) == ([1.0, 0.29], [1.0, 0.31])
+    assert (found.method, found.sessions) == ("randomisation", 2_000_000)
+    assert found.details == {"note": "ρ"}
+
+
+def test_the_file_has_the_keys_of_the_contract(tmp_path):
+    Propensity.of([1.0, 0.5], "dual learning", 7).write(tmp_path / "p.json")
+    content = json.loads((tmp_path / "p.json").read_text())
+    assert content == {
+        "method": "dual learning",
+        "sessions": 7,
+        "examination": [1.0, 0.5],
+        "low": None,
+        "high": None,
+    }
+
+
+def test_a_file_written_by_hand_needs_only_examination(tmp_path):
+    (tmp_path / "p.json").write_text('{"examination": [0.8, 0.4]}')
+    assert Propensity.read(str(tmp_path / "p.json")).examination.tolist() == [1, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ([], "must be a list of one number per position"),
+        ([[1.0, 0.5]], "must be a list of one number per position"),
+        ([1.0, 0.0], "examination at position 2 is 0; it must be a number above 0"),
+        ([1.0, -0.5], "examination at position 2 is -0.5; it must be a number above 0"),
+        ([np.nan, 1.0], "examination at position 1 is nan; it must be a number above 0"),
+        ([1.0, np.inf], "examination at position 2 is inf; it must be a number above 0"),
+    ],
+)
+def test_impossible_examination_is_refused(values, sentence):
+    with pytest.raises(DataError, match=sentence):
+        Propensity.of(values)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("{", "not JSON"),
+        ("[1, 2]", "a propensity file has a list named examination"),
+        ("{}", "a propensity file has a list named examination"),
+        ('{"examination": "all"}', "could not convert"),
+        ('{"examination": [1, null]}', "examination"),
+        ('{"examination": [1, 0]}', "position 2 is 0"),
+        ('{"examination": {"1": 1}}', ""),
+        ('{"examination": [1], "low": "x"}', "could not convert"),
+        ('{"examination": [1], "sessions": "many"}', "many"),
+        ('{"examination": [1], "sessions": null}', ""),
+    ],
+)
+def test_other_files_are_refused_by_name(tmp_path, content, sentence):
+    (tmp_path / "p.json").write_text(content)
+    with pytest.raises(DataError) as caught:
+        Propensity.read(tmp_path / "p.json")
+    assert "p.json: " in str(caught.value)
+    assert sentence in str(caught.value)
+
+
+def test_a_missing_file_is_refused_by_name(tmp_path):
+    with pytest.raises(DataError, match=r"nowhere\.json: cannot be read: No such file"):
+        Propensity.read(tmp_path / "nowhere.json")
