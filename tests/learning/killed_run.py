@@ -29,7 +29,7 @@ from dualrank.learning.settings import TrainingSettings
 from dualrank.rankers.network import DNN
 
 SETTINGS = TrainingSettings(
-    steps=600, batch_size=8, optimizer="adagrad", checkpoint_every=1, validate_every=7
+    steps=400, batch_size=8, optimizer="adagrad", checkpoint_every=1, validate_every=7
 )
 
 

@@ -246,7 +246,9 @@ def test_ratios_are_the_quotients_of_probabilities(problem):
 
 def test_probabilities_sum_to_one_over_what_was_displayed(problem):
     mask = problem["mask"]
-    probabilities = masked_log_softmax(problem["f"], mask).exp() * mask
+    log_probabilities = masked_log_softmax(problem["f"], mask)
+    assert not log_probabilities[~mask].any()
+    probabilities = log_probabilities.exp() * mask
     torch.testing.assert_close(probabilities.sum(1), torch.ones(LISTS, dtype=torch.float64))
 
 

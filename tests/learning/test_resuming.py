@@ -6,6 +6,7 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -28,24 +29,28 @@ class PowerCutError(Exception):
 class Interrupted:
     """Feedback that works for some draws, and then the lights go out."""
 
-    def __init__(self, source, draws):
-        self.lists, self._source, self._left = source.lists, source, draws
+    def __init__(self, source, draws, poisoned=False):
+        self.lists, self._source = source.lists, source
+        self._left, self._poisoned = draws, poisoned
 
     def draw(self, size, rng):
         if self._left == 0:
             raise PowerCutError
         self._left -= 1
-        return self._source.draw(size, rng)
+        batch = self._source.draw(size, rng)
+        if self._poisoned:
+            batch.labels[batch.labels > 0] = np.inf
+        return batch
 
 
 @pytest.fixture
 def make_trainer(dataset, lists, user):
-    def make(method, settings, draws=-1):
+    def make(method, settings, draws=-1, poisoned=False):
         weighting = DualLearning(lists.depth, settings) if method == "dla" else NoCorrection()
         return Trainer(
             DNN((4,)).build(dataset.feature_count, settings.seed),
             torch.from_numpy(dataset.features),
-            Interrupted(SimulatedClicks(dataset, lists, user), draws),
+            Interrupted(SimulatedClicks(dataset, lists, user), draws, poisoned),
             weighting,
             settings,
             # Some value that goes up and down, so that the best ranker is not the last.
@@ -95,6 +100,13 @@ def test_a_run_cut_at_every_single_step_gives_the_same_bytes(make_trainer, tmp_p
     resumed = make_trainer("dla", SETTINGS, draws=0)
     resumed.run(checkpoint=tmp_path / "cut")
     assert outcome(resumed) == outcome(whole)
+
+
+def test_steps_left_out_before_the_cut_are_still_counted(make_trainer, tmp_path):
+    with pytest.raises(PowerCutError):
+        make_trainer("dla", SETTINGS, draws=3, poisoned=True).run(checkpoint=tmp_path / "cut")
+    history = make_trainer("dla", SETTINGS).run(checkpoint=tmp_path / "cut")
+    assert history.left_out == 6
 
 
 def test_checkpoints_do_not_change_the_run(make_trainer, tmp_path):
