@@ -10,8 +10,8 @@ from .data.lists import RankedLists as RankedLists
 from .data.lists import top_lists as top_lists
 from .data.public_sets import load_public as load_public
 from .errors import DualrankError as DualrankError
-from .evaluation.metrics import evaluate as evaluate
-from .evaluation.metrics import evaluate_per_query as evaluate_per_query
+from .evaluation.evaluator import evaluate as evaluate
+from .evaluation.evaluator import evaluate_per_query as evaluate_per_query
 from .evaluation.propensity_error import inverse_propensity_mse as inverse_propensity_mse
 from .evaluation.significance import fisher_test as fisher_test
 from .learning.estimator import ClickRanker as ClickRanker

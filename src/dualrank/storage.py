@@ -32,6 +32,12 @@ def atomic_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
         raise
 
 
+def remove_unfinished(path: Path) -> None:
+    """Remove what a killed writer of `path` left behind; nobody else may be writing it."""
+    for left in path.parent.glob(f".{path.name}.*"):
+        left.unlink(missing_ok=True)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write text atomically."""
     with atomic_file(path) as file:

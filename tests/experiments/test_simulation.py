@@ -8,7 +8,7 @@ import pytest
 from dualrank.data.dataset import Dataset, Splits
 from dualrank.data.generator import Preset, generate_splits
 from dualrank.errors import DataError
-from dualrank.evaluation.metrics import evaluate
+from dualrank.evaluation.evaluator import evaluate
 from dualrank.experiments import simulation as simulation_module
 from dualrank.experiments.simulation import rank_initially, stage, train_initial_ranker
 from dualrank.rankers.ranking_svm import RankingSVM

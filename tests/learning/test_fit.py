@@ -14,7 +14,7 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.generator import World
 from dualrank.data.lists import RankedLists, top_lists
 from dualrank.errors import CheckpointError, DataError, SettingsError
-from dualrank.evaluation.metrics import evaluate
+from dualrank.evaluation.evaluator import evaluate
 from dualrank.evaluation.propensity_error import inverse_propensity_mse
 from dualrank.learning.fit import fit
 from dualrank.learning.model import Model
@@ -148,7 +148,7 @@ def test_validation_by_held_out_clicks_is_between_zero_and_one(log, dataset):
     history = fit(log, dataset, ranker=DNN((8,)), settings=QUICK).training["history"]
     assert len(history["values"]) == 4
     assert all(0 < value <= 1 for value in history["values"])
-    assert history["best_value"] == max(history["values"])
+    assert history["best_value"] in history["values"]
 
 
 def test_held_out_queries_are_not_trained_on(log, dataset):
@@ -243,13 +243,17 @@ def test_a_single_query_cannot_be_held_out():
 
 
 @pytest.mark.parametrize("recipe", ["dla", "ipw", "naive"])
-def test_one_document_per_query_has_no_loss_so_nothing_is_learned_and_nothing_is_nan(recipe):
+def test_one_document_per_query_is_refused_since_nothing_can_be_compared(recipe):
     clicks = np.random.default_rng(1).random((40, 1)) < 0.5
-    data = queries_of(40, 1)
-    model = fit(log_of(clicks), data, settings=QUICK, **RECIPES[recipe])
-    assert not model.predict(data).any()
-    if recipe == "dla":
-        assert model.propensity.examination.tolist() == [1]
+    with pytest.raises(DataError, match="no list shows two documents"):
+        fit(log_of(clicks), queries_of(40, 1), settings=QUICK, **RECIPES[recipe])
+
+
+def test_a_propensity_of_an_earlier_model_does_not_stay(log, dataset, tmp_path):
+    fit(log, dataset, ranker=Linear(), settings=QUICK).save(tmp_path)
+    assert (tmp_path / "propensity.json").exists()
+    fit(log, dataset, method="naive", ranker=Linear(), settings=QUICK).save(tmp_path)
+    assert not (tmp_path / "propensity.json").exists()
 
 
 def test_constant_features_are_dropped_and_change_no_score(log, dataset):

@@ -43,6 +43,16 @@ class Interrupted:
         return batch
 
 
+class UpAndDown:
+    """Some value that goes up and down, so that the best ranker is not the last."""
+
+    def measure(self, ranker):
+        return [math.cos(100 * ranker.weights[0].sum().item())]
+
+    def value(self, measured):
+        return measured[0]
+
+
 @pytest.fixture
 def make_trainer(dataset, lists, user):
     def make(method, settings, draws=-1, poisoned=False):
@@ -53,8 +63,7 @@ def make_trainer(dataset, lists, user):
             Interrupted(SimulatedClicks(dataset, lists, user), draws, poisoned),
             weighting,
             settings,
-            # Some value that goes up and down, so that the best ranker is not the last.
-            validate=lambda ranker: math.cos(100 * ranker.weights[0].sum().item()),
+            validation=UpAndDown(),
         )
 
     return make

@@ -13,10 +13,11 @@ from dualrank.learning.settings import TrainingSettings
         ({"batch_size": -1}, "batch_size must be at least 1, not -1"),
         ({"validate_every": 0}, "validate_every must be at least 1, not 0"),
         ({"checkpoint_every": 0}, "checkpoint_every must be at least 1, not 0"),
-        ({"learning_rate": 0.0}, "learning_rate must be above 0, not 0.0"),
-        ({"learning_rate": float("nan")}, "learning_rate must be above 0, not nan"),
-        ({"propensity_rate": -1.0}, "propensity_rate must be above 0, not -1.0"),
-        ({"gradient_clip": 0.0}, "gradient_clip must be above 0, not 0.0"),
+        ({"learning_rate": 0.0}, "learning_rate must be a number above 0, not 0.0"),
+        ({"learning_rate": float("inf")}, "learning_rate must be a number above 0, not inf"),
+        ({"learning_rate": float("nan")}, "learning_rate must be a number above 0, not nan"),
+        ({"propensity_rate": -1.0}, "propensity_rate must be a number above 0, not -1.0"),
+        ({"gradient_clip": 0.0}, "gradient_clip must be a number above 0, not 0.0"),
         ({"max_weight": 0.5}, "max_weight must be at least 1, not 0.5"),
         ({"weight_decay": -0.1}, "weight_decay must be 0 or more, not -0.1"),
         ({"optimizer": "adam"}, "optimizer is one of sgd, adagrad, not 'adam'"),
@@ -33,3 +34,8 @@ def test_a_setting_out_of_its_range_is_refused(change, sentence):
 
 def test_the_bounds_themselves_are_allowed():
     TrainingSettings(steps=1, batch_size=1, max_weight=1.0, weight_decay=0.0, seed=0)
+
+
+def test_an_unknown_metric_is_refused_before_training():
+    with pytest.raises(SettingsError, match="unknown metric 'ndgc'"):
+        TrainingSettings(metric="ndgc")

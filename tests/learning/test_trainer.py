@@ -8,7 +8,7 @@ import torch
 
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.data.lists import top_lists
-from dualrank.errors import DataError
+from dualrank.errors import DataError, SettingsError
 from dualrank.learning.feedback import Batch, Judgments, SimulatedClicks
 from dualrank.learning.losses import masked_log_softmax, ratio_to_first, softmax_cross_entropy
 from dualrank.learning.optimizer import Optimizer
@@ -23,7 +23,7 @@ SETTINGS = TrainingSettings(steps=12, batch_size=32, validate_every=5)
 
 @pytest.fixture
 def make_trainer(dataset, lists, user):
-    def make(method="dla", feedback=None, settings=SETTINGS, validate=None, hidden=(4,)):
+    def make(method="dla", feedback=None, settings=SETTINGS, validation=None, hidden=(4,)):
         weighting = {
             "dla": lambda: DualLearning(lists.depth, settings),
             "ipw": lambda: GivenPropensity(Propensity.of(user.curve), lists.depth),
@@ -35,7 +35,7 @@ def make_trainer(dataset, lists, user):
             feedback or SimulatedClicks(dataset, lists, user),
             weighting,
             settings,
-            validate=validate,
+            validation=validation,
         )
 
     return make
@@ -49,6 +49,34 @@ def parameters(trainer):
 
 def digest(trainer):
     return b"".join(p.numpy().tobytes() for p in parameters(trainer))
+
+
+class ByFunction:
+    """Values a ranker by a function of it."""
+
+    def __init__(self, function):
+        self._function = function
+
+    def measure(self, ranker):
+        return [self._function(ranker)]
+
+    def value(self, measured):
+        return measured[0]
+
+
+class MovingBelief(ByFunction):
+    """Measures twice a number, and believes in one, then the other."""
+
+    def __init__(self, measured):
+        super().__init__(None)
+        self._measured, self.count = measured, 0
+
+    def measure(self, ranker):
+        self.count += 1
+        return self._measured[self.count - 1]
+
+    def value(self, measured):
+        return measured[0] if self.count == 1 else measured[1]
 
 
 class Scripted:
@@ -157,7 +185,7 @@ def test_the_best_ranker_on_validation_is_kept(make_trainer):
         seen.append([p.detach().clone() for p in ranker.parameters()])
         return values[len(seen) - 1]
 
-    trainer = make_trainer(validate=validate)
+    trainer = make_trainer(validation=ByFunction(validate))
     history = trainer.run()
     assert history.steps == [5, 10, 12]
     assert history.values == values
@@ -167,8 +195,16 @@ def test_the_best_ranker_on_validation_is_kept(make_trainer):
 
 
 def test_of_equally_good_rankers_the_first_is_kept(make_trainer):
-    history = make_trainer(validate=lambda ranker: 0.5).run()
+    history = make_trainer(validation=ByFunction(lambda ranker: 0.5)).run()
     assert history.best_step == 5
+
+
+def test_the_best_ranker_is_valued_anew_by_what_is_believed_now(make_trainer):
+    # By the first belief the first ranker is worth 0.9; by the later one only 0.2.
+    validation = MovingBelief([[0.9, 0.2], [0.1, 0.5], [0.1, 0.4]])
+    history = make_trainer(validation=validation).run()
+    assert history.values == [0.9, 0.5, 0.4]
+    assert (history.best_step, history.best_value) == (10, 0.5)
 
 
 def test_without_validation_the_last_ranker_is_kept(make_trainer):
@@ -234,6 +270,13 @@ def test_training_without_a_single_click_is_an_error_and_not_a_result(make_train
         trainer.run()
 
 
+def test_a_ranker_that_diverged_is_refused(make_trainer):
+    trainer = make_trainer()
+    torch.nn.init.constant_(trainer.ranker.weights[0], torch.inf)
+    with pytest.raises(SettingsError, match=r"training diverged at learning rate 0.2; lower it"):
+        trainer.run()
+
+
 def test_a_step_without_clicks_moves_nothing(make_trainer, lists, batch):
     empty = Batch(batch.documents[:0], batch.labels[:0], batch.drawn)
     trainer = make_trainer(feedback=Scripted(lists, empty))
@@ -246,12 +289,16 @@ def test_a_step_without_clicks_moves_nothing(make_trainer, lists, batch):
 def test_lists_of_one_document_have_no_loss_and_move_nothing(make_trainer, make_dataset, user):
     single = make_dataset(queries=30, lengths=(1, 2))
     lists = top_lists(single, np.zeros(30), 6)
-    trainer = make_trainer(feedback=SimulatedClicks(single, lists, user))
+    labels = np.zeros(lists.documents.shape, np.float32)
+    labels[:, 0] = 1
+    trainer = make_trainer(feedback=Scripted(lists, Batch(lists.documents, labels, len(lists))))
     trainer._features = torch.from_numpy(single.features)
     before = digest(trainer)
     history = trainer.run()
     assert history.clicked > 0
     assert digest(trainer) == before
+    with pytest.raises(DataError, match="no list shows two documents"):
+        SimulatedClicks(single, lists, user)
 
 
 def test_the_ranker_learns_to_put_relevant_documents_first(make_trainer, dataset, lists):

@@ -5,7 +5,7 @@ import pytest
 
 from dualrank.data.click_log import ClickLog
 from dualrank.data.lists import PADDING, RankedLists
-from dualrank.learning.validation import on_held_out_clicks
+from dualrank.learning.validation import OnHeldOutClicks
 from dualrank.propensity.propensity import Propensity
 
 
@@ -28,7 +28,8 @@ def held_out():
 
 def value(scores, log, propensity=None):
     features = np.asarray(scores, np.float32)[:, None]
-    return on_held_out_clicks(features, log, lambda: propensity)(Scores())
+    validation = OnHeldOutClicks(features, log, lambda: propensity)
+    return validation.value(validation.measure(Scores()))
 
 
 def test_it_is_the_discounted_rank_of_clicked_documents_by_hand(held_out):
@@ -52,8 +53,9 @@ def test_clicks_are_weighted_by_the_propensity_believed(held_out):
 def test_the_propensity_is_asked_for_at_every_validation(held_out):
     believed = [Propensity.of([1, 1, 1]), Propensity.of([1.0, 0.01, 0.01])]
     features = np.array([0.9, 0.1, 0.0, 0.5, 0.2, 0.4], np.float32)[:, None]
-    validate = on_held_out_clicks(features, held_out, lambda: believed.pop(0))
-    assert validate(Scores()) != validate(Scores())
+    validation = OnHeldOutClicks(features, held_out, lambda: believed.pop(0))
+    measured = validation.measure(Scores())
+    assert validation.value(measured) != validation.value(measured)
 
 
 def test_a_ranker_that_puts_every_clicked_document_first_gets_one(held_out):

@@ -79,7 +79,7 @@ def test_impossible_examination_is_refused(values, sentence):
         ('{"examination": {"1": 1}}', ""),
         ('{"examination": [1], "low": "x"}', "could not convert"),
         ('{"examination": [1], "sessions": "many"}', "many"),
-        ('{"examination": [1], "sessions": null}', ""),
+        ('{"examination": [1, 0.5], "low": [1]}', "an interval is given for 1 positions"),
     ],
 )
 def test_other_files_are_refused_by_name(tmp_path, content, sentence):
@@ -93,3 +93,12 @@ def test_other_files_are_refused_by_name(tmp_path, content, sentence):
 def test_a_missing_file_is_refused_by_name(tmp_path):
     with pytest.raises(DataError, match=r"nowhere\.json: cannot be read: No such file"):
         Propensity.read(tmp_path / "nowhere.json")
+
+
+def test_intervals_are_read_on_the_scale_of_the_examination(tmp_path):
+    path = tmp_path / "p.json"
+    path.write_text('{"examination": [0.5, 0.25], "low": [0.5, 0.2], "high": [0.5, 0.3]}')
+    read = Propensity.read(path)
+    assert read.examination.tolist() == pytest.approx([1, 0.5])
+    assert read.low.tolist() == pytest.approx([1, 0.4])
+    assert read.high.tolist() == pytest.approx([1, 0.6])

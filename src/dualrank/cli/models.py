@@ -176,8 +176,8 @@ def evaluate(
     """
     from rich.table import Table
 
+    from dualrank.evaluation.evaluator import Evaluator
     from dualrank.evaluation.metric import PAPER_METRICS, parse_metrics
-    from dualrank.evaluation.metrics import Evaluator
     from dualrank.evaluation.significance import fisher_test
 
     chosen = parse_metrics(metrics.split(",")) if metrics else PAPER_METRICS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,10 +39,12 @@ class PositionBasedUser:
     curve: tuple[float, ...] = EYE_TRACKING
 
     def __post_init__(self) -> None:
-        if not self.eta >= 0:
+        if not 0 <= self.eta < math.inf:
             raise SettingsError(f"eta is the severity of the bias, 0 or more, not {self.eta}")
         if not 0 <= self.epsilon <= 1:
             raise SettingsError(f"epsilon is a probability, not {self.epsilon}")
+        if not all(0 < value <= 1 for value in self.curve):
+            raise SettingsError(f"the curve holds probabilities above 0, not {self.curve}")
 
     def examination(self, depth: int) -> NDArray[np.float64]:
         """P(o_i = 1) for positions 1 to `depth`."""

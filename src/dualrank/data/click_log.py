@@ -97,7 +97,10 @@ class ClickLog:
     @classmethod
     def from_frame(cls, frame: Any, dataset: Dataset) -> ClickLog:
         """Read a long log from any Arrow-compatible data frame (pyarrow, pandas, polars)."""
-        table = frame if isinstance(frame, pa.Table) else pa.table(frame)
+        try:
+            table = frame if isinstance(frame, pa.Table) else pa.table(frame)
+        except (TypeError, ValueError, pa.ArrowInvalid) as error:
+            raise DataError(f"the log is no data frame that Arrow can read ({error})") from error
         with duckdb.connect() as connection:
             return _reduce(connection, connection.from_arrow(table), dataset, "the log")
 
@@ -139,12 +142,18 @@ _CHECKS = {
     "HAVING count(DISTINCT query_id) > 1 LIMIT 1": (
         "session {0!r} holds {1} queries; a session is one query with one displayed list"
     ),
+    "SELECT session_id, doc_id FROM joined GROUP BY session_id, doc_id, position "
+    "HAVING count(*) > 1 LIMIT 1": (
+        "document {1!r} stands twice in the features of its query (seen in session {0!r})"
+    ),
     "SELECT session_id, min(position), max(position), count(*) FROM joined GROUP BY session_id "
     "HAVING min(position) <> 1 OR max(position) <> count(*) "
     "OR count(DISTINCT position) <> count(*) LIMIT 1": (
         "session {0!r} has {3} rows with positions {1} to {2}; "
         "positions are 1, 2, 3 … without gaps or repetitions"
     ),
+    "SELECT session_id, doc_id FROM joined GROUP BY session_id, doc_id "
+    "HAVING count(*) > 1 LIMIT 1": ("session {0!r} shows document {1!r} at several positions"),
 }
 
 _REDUCE = """

@@ -59,6 +59,14 @@ class Dataset:
         bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
         if len(bad):
             raise DataError(f"row {bad[0]} of features holds nan or infinity")
+        if doc_ids is not None and np.shape(doc_ids) != (len(matrix),):
+            raise DataError(
+                f"doc_ids has shape {np.shape(doc_ids)}, but there are {len(matrix)} documents"
+            )
+        if feature_names is not None and len(feature_names) != matrix.shape[1]:
+            raise DataError(
+                f"there are {len(feature_names)} feature names for {matrix.shape[1]} features"
+            )
         starts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]])
         names = ids[starts].astype(str)
         unique, counts = np.unique(names, return_counts=True)

@@ -164,8 +164,8 @@ class World:
         values[:, self._query_features] = of_query[factors.query_of_document]
         return values
 
-    def generate(self, queries: int, seed: int) -> Dataset:
-        """Draw this many queries of the world, with their documents and grades."""
+    def generate(self, queries: int, seed: int, *, first_id: int = 1) -> Dataset:
+        """Draw this many queries of the world, named from `first_id` on, with their documents."""
         if queries < 1:
             raise SettingsError(f"at least one query must be generated, not {queries}")
         rng = np.random.default_rng(np.random.SeedSequence([seed, self.seed, 0x_DA7A]))
@@ -182,7 +182,7 @@ class World:
         return Dataset(
             features=np.concatenate(features),
             offsets=np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64),
-            query_ids=np.arange(1, queries + 1).astype(str),
+            query_ids=np.arange(first_id, first_id + queries).astype(str),
             grades=np.concatenate(grades).astype(np.float32),
             max_grade=float(len(GRADE_SHARES) - 1),
         )
@@ -228,4 +228,10 @@ def generate_splits(preset: str | Preset = "laptop", *, seed: int = 0, world: in
     source = World(preset.features, world)
     seeds = np.random.SeedSequence(seed).generate_state(3)
     sizes = (preset.train, preset.valid, preset.test)
-    return Splits(*(source.generate(n, int(s)) for n, s in zip(sizes, seeds, strict=True)))
+    first = (1, 1 + preset.train, 1 + preset.train + preset.valid)
+    return Splits(
+        *(
+            source.generate(n, int(s), first_id=i)
+            for n, s, i in zip(sizes, seeds, first, strict=True)
+        )
+    )

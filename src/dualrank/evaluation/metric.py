@@ -16,7 +16,7 @@ LARGEST_CUTOFF = 1_000_000
 class Metric:
     """What is measured and how far down the ranking; without a cutoff, all of it.
 
-    The formulas stand in `dualrank.evaluation.measures`.
+    The formulas stand in `dualrank.evaluation.formulas`.
 
     >>> Metric.parse("ndcg@10")
     Metric(name='ndcg', cutoff=10)

@@ -20,7 +20,7 @@ from dualrank.experiments.simulation import Simulation
 from dualrank.learning.feedback import Feedback, Judgments, SimulatedClicks
 from dualrank.learning.settings import TrainingSettings
 from dualrank.learning.trainer import Progress, Trainer
-from dualrank.learning.validation import on_grades
+from dualrank.learning.validation import OnGrades
 from dualrank.learning.weighting import DualLearning, GivenPropensity, NoCorrection, Weighting
 from dualrank.propensity.propensity import Propensity
 from dualrank.propensity.randomisation import collect_shuffled_clicks, from_shuffled_clicks
@@ -151,7 +151,7 @@ def _trainer(
         feedback,
         weighting,
         settings,
-        validate=on_grades(simulation.valid.features, simulation.valid, settings.metric),
+        validation=OnGrades(simulation.valid.features, simulation.valid, settings.metric),
     )
 
 

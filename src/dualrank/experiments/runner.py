@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrank.clicks.position_based import PositionBasedUser
+from dualrank.evaluation.evaluator import Evaluator
 from dualrank.evaluation.metric import PAPER_METRICS
-from dualrank.evaluation.metrics import Evaluator
 from dualrank.experiments.collection import Collection
 from dualrank.experiments.methods import Recipe, Users, run_method
 from dualrank.experiments.parallel import Report, map_tasks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dualrank.evaluation.metrics import evaluate
+from dualrank.evaluation.evaluator import evaluate
 from dualrank.experiments.methods import METHODS, Recipe, Users, run_method
 from dualrank.experiments.simulation import Simulation
 from dualrank.learning.trainer import Progress

@@ -30,7 +30,7 @@ class ClickRanker(BaseEstimator):
     def __init__(
         self,
         method: str = "dla",
-        hidden: tuple[int, ...] = (128, 64),
+        hidden: tuple[int, ...] = (256, 128),
         *,
         steps: int = 3_000,
         batch_size: int = 256,

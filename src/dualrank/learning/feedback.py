@@ -41,11 +41,17 @@ class Feedback(Protocol):
         """Draw `size` sessions; those without a label are counted but left out."""
 
 
+def _require_comparisons(lists: RankedLists) -> None:
+    if not (lists.mask.sum(axis=1) > 1).any():
+        raise DataError("no list shows two documents: there is nothing to prefer one over another")
+
+
 class SimulatedClicks:
     """Clicks sampled on the fly: a query at random, its initial list, a fresh user every time."""
 
     def __init__(self, dataset: Dataset, lists: RankedLists, user: PositionBasedUser) -> None:
         self.lists = lists
+        _require_comparisons(lists)
         grades = lists.gather(dataset.require_grades())
         probabilities = user.click_probabilities(grades, lists.mask, dataset.max_grade)
         self._probabilities = probabilities.astype(np.float32)
@@ -62,10 +68,11 @@ class SimulatedClicks:
 
 
 class Judgments:
-    """Grades in the place of clicks: the oracle that no log can beat.
+    """Grades in the place of clicks.
 
     The label of a document is its perceived relevance without click noise,
-    (2^y − 1)/(2^y_max − 1), which is what clicks would show after infinitely many sessions.
+    (2^y − 1)/(2^y_max − 1), which is what clicks would show after infinitely many sessions of users
+    who examine everything. The lists are the displayed ones, as for clicks.
     """
 
     def __init__(self, dataset: Dataset, lists: RankedLists) -> None:
@@ -89,7 +96,8 @@ class LoggedClicks:
     """A click log: lists drawn in proportion to their sessions, with mean clicks as labels.
 
     The loss is linear in clicks, so the expected gradient is that of drawing single sessions, with
-    less noise: all sessions of a list speak at once.
+    less noise: all sessions of a list speak at once. (With the normalisation by `clicks` it is not
+    quite linear, and the two differ.)
     """
 
     def __init__(self, log: ClickLog) -> None:
@@ -98,6 +106,7 @@ class LoggedClicks:
             raise DataError(
                 f"none of the {log.sessions} sessions has a click: there is nothing to learn from"
             )
+        _require_comparisons(log.lists)
         self.lists = log.lists
         self._labels = (clicks / np.maximum(sessions, 1)[:, None]).astype(np.float32)
         self._cumulative = np.cumsum(sessions)

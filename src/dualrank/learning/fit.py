@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -20,11 +19,12 @@ from dualrank.learning.feedback import LoggedClicks
 from dualrank.learning.model import Model
 from dualrank.learning.settings import TrainingSettings
 from dualrank.learning.trainer import Progress, Trainer
-from dualrank.learning.validation import Predictor, on_grades, on_held_out_clicks
+from dualrank.learning.validation import OnGrades, OnHeldOutClicks, Validation
 from dualrank.learning.weighting import DualLearning, GivenPropensity, NoCorrection, Weighting
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN, Linear, Network
 from dualrank.rankers.ranking_svm import RankingSVM
+from dualrank.version import __version__
 
 Method = Literal["dla", "ipw", "naive"]
 METHODS: tuple[Method, ...] = ("dla", "ipw", "naive")
@@ -47,7 +47,10 @@ def fit(
 
     `dla` learns the propensities with the ranker; `ipw` takes `propensity`; `naive` believes every
     click. `validation` is a judged data set, by whose `settings.metric` the best ranker is kept, or
-    the share of lists whose clicks are held out for that; 0 keeps the last ranker.
+    the share of queries whose clicks are held out for that; 0 keeps the last ranker. With few
+    queries the clicks of a tenth say little: prefer judged queries, or 0. The propensity of the
+    model is that of the last step, whichever ranker is kept. A `RankingSVM` uses all clicks and
+    needs neither validation nor steps.
     """
     settings = settings or TrainingSettings()
     ranker = DNN() if ranker is None else ranker
@@ -58,10 +61,16 @@ def fit(
         "method": method,
         "ranker": type(ranker).__name__,
         "settings": asdict(settings),
+        "scaling": scaling,
+        "validation": _name(validation),
+        "version": __version__,
         "data": fingerprint(log, dataset),
     }
     if isinstance(ranker, RankingSVM):
-        examination = propensity.examination[: log.lists.depth] if propensity else None
+        examination = None
+        if propensity is not None:
+            clipped = np.maximum(propensity.examination, 1 / settings.max_weight)
+            examination = clipped[: log.lists.depth]
         network, svm = _fit_svm(ranker, features, log, examination)
         return Model(network, scaler, propensity, dataset.feature_names, {**training, **svm})
 
@@ -74,14 +83,15 @@ def fit(
         LoggedClicks(log),
         weighting,
         settings,
-        validate=_validator(validation, held_out, features, scaler, settings, weighting),
+        validation=_validation(validation, held_out, features, scaler, settings, weighting),
     )
     identity = {
         "method": method,
         "sizes": list(network.sizes),
         "elu_output": network.elu_output,
+        "precision": getattr(ranker, "precision", "float32"),
         "scaling": scaling,
-        "validation": _name(validation),
+        "validation": training["validation"],
         "examination": None if propensity is None else propensity.examination.tolist(),
         "data": training["data"],
     }
@@ -166,19 +176,19 @@ def _weighting(
     return NoCorrection()
 
 
-def _validator(
+def _validation(
     validation: Dataset | float,
     held_out: ClickLog | None,
     features: NDArray[np.float32],
     scaler: Scaler,
     settings: TrainingSettings,
     weighting: Weighting,
-) -> Callable[[Predictor], float] | None:
+) -> Validation | None:
     if isinstance(validation, Dataset):
         scaled = scaler.transform(validation.features)
-        return on_grades(scaled, validation, settings.metric)
+        return OnGrades(scaled, validation, settings.metric)
     if held_out is not None:
-        return on_held_out_clicks(features, held_out, weighting.propensity)
+        return OnHeldOutClicks(features, held_out, weighting.propensity, settings.max_weight)
     return None
 
 

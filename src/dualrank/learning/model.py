@@ -49,7 +49,9 @@ class Model:
         with atomic_file(folder / RANKER) as file:
             file.write(save({k: v.contiguous() for k, v in self.ranker.state_dict().items()}))
         files = [RANKER]
-        if self.propensity is not None:
+        if self.propensity is None:
+            (folder / PROPENSITY).unlink(missing_ok=True)
+        else:
             self.propensity.write(folder / PROPENSITY)
             files.append(PROPENSITY)
         manifest = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Sequence
 
@@ -10,8 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from dualrank.learning.settings import TrainingSettings
-
-logger = logging.getLogger(__name__)
 
 ADAGRAD_START = 0.1
 
@@ -26,6 +23,9 @@ class Optimizer:
     gradient, which overflows the relevance weights. G persists across steps and goes into
     checkpoints. A step whose gradient is not finite is left out and counted, so training never
     yields a nan.
+
+    Weight decay is for matrices only: biases need none, and on φ it would pull the examination
+    curve towards the uniform one.
 
     The updates are written out because `torch.optim` spends more time around them than in them: on
     a small model a fifth of a step.
@@ -59,7 +59,6 @@ class Optimizer:
         norm = float(torch.stack([g.square().sum() for g in gradients]).sum().sqrt())
         if not math.isfinite(norm):
             self.left_out += 1
-            logger.warning("left out a step whose gradient is not finite (norm %s)", norm)
             return
         self._move(gradients, min(1.0, self._settings.gradient_clip / max(norm, 1e-12)))
 
@@ -69,7 +68,7 @@ class Optimizer:
         for index, (parameter, gradient) in enumerate(
             zip(self._parameters, gradients, strict=True)
         ):
-            if decay:
+            if decay and parameter.ndim > 1:
                 gradient = gradient.mul(scale).add_(parameter, alpha=decay)
             elif scale < 1:
                 gradient = gradient.mul(scale)

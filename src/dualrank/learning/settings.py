@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 from dualrank.errors import SettingsError
+from dualrank.evaluation.metric import Metric
 
 
 @dataclass(frozen=True)
@@ -35,15 +37,18 @@ class TrainingSettings:
     metric: str = "ndcg@10"
     validate_every: int = 200
     checkpoint_every: int = 200
+    threads: int = 1
+    """More than one pays for large networks only, and can make small ones much slower."""
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "validate_every", "checkpoint_every"):
+        for name in ("steps", "batch_size", "validate_every", "checkpoint_every", "threads"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be at least 1, not {getattr(self, name)}")
         for name in ("learning_rate", "propensity_rate", "gradient_clip"):
-            if not getattr(self, name) > 0:
-                raise SettingsError(f"{name} must be above 0, not {getattr(self, name)}")
+            if not 0 < getattr(self, name) < math.inf:
+                raise SettingsError(f"{name} must be a number above 0, not {getattr(self, name)}")
+        Metric.parse(self.metric)
         if not self.max_weight >= 1:
             raise SettingsError(f"max_weight must be at least 1, not {self.max_weight}")
         if not self.weight_decay >= 0:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from dualrank.data.lists import PADDING
-from dualrank.errors import DataError
+from dualrank.errors import DataError, SettingsError
 from dualrank.learning.checkpoint import (
     Checkpoint,
     read_checkpoint,
@@ -28,8 +28,10 @@ from dualrank.learning.feedback import Batch, Feedback
 from dualrank.learning.losses import masked_log_softmax, softmax_cross_entropy
 from dualrank.learning.optimizer import Optimizer
 from dualrank.learning.settings import TrainingSettings
+from dualrank.learning.validation import Validation
 from dualrank.learning.weighting import Weighting
 from dualrank.rankers.network import Network
+from dualrank.storage import remove_unfinished
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +47,7 @@ class History:
     values: list[float] = field(default_factory=list)
     best_step: int = 0
     best_value: float | None = None
+    best_measured: list[float] = field(default_factory=list)
     drawn: int = 0
     clicked: int = 0
     left_out: int = 0
@@ -53,8 +56,8 @@ class History:
 class Trainer:
     """A ranker, where its labels come from and how they are weighted, and the loop over steps.
 
-    `features` is the scaled training matrix that the lists of `feedback` point into. `validate`
-    gives the value by which the best ranker is kept; without it the last one is.
+    `features` is the scaled training matrix that the lists of `feedback` point into. `validation`
+    says by what the best ranker is kept; without it the last one is.
     """
 
     def __init__(
@@ -65,7 +68,7 @@ class Trainer:
         weighting: Weighting,
         settings: TrainingSettings,
         *,
-        validate: Callable[[Network], float] | None = None,
+        validation: Validation | None = None,
     ) -> None:
         self.ranker = ranker
         self.weighting = weighting
@@ -73,7 +76,7 @@ class Trainer:
         self._features = features
         self._feedback = feedback
         self._settings = settings
-        self._validate = validate
+        self._validation = validation
         self._rng = np.random.default_rng(settings.seed)
         self._optimizer = Optimizer(ranker, settings.learning_rate, settings)
         self._best: dict[str, Tensor] | None = None
@@ -93,21 +96,33 @@ class Trainer:
         checkpoint of another run is refused.
         """
         identity = {**asdict(self._settings), **(identity or {})}
+        threads = torch.get_num_threads()
+        torch.set_num_threads(self._settings.threads)
+        try:
+            self._run_steps(checkpoint, identity, progress)
+        finally:
+            torch.set_num_threads(threads)
+        return self._finish()
+
+    def _run_steps(
+        self, checkpoint: Path | None, identity: dict[str, Any], progress: Progress | None
+    ) -> None:
         settings = self._settings
         start = 0
+        if checkpoint is not None:
+            remove_unfinished(checkpoint)
         if checkpoint is not None and checkpoint.exists():
             start = self._resume(checkpoint, identity)
             logger.info("continuing at step %d of %d", start, settings.steps)
         for step in range(start + 1, settings.steps + 1):
             self.step((step - 1) / settings.steps)
             last = step == settings.steps
-            if self._validate and (step % settings.validate_every == 0 or last):
-                self._keep_if_best(step)
+            if self._validation and (step % settings.validate_every == 0 or last):
+                self._keep_if_best(step, self._validation)
             if checkpoint is not None and (step % settings.checkpoint_every == 0 or last):
                 write_checkpoint(checkpoint, self.state(step, identity))
             if progress and (step % PROGRESS_EVERY == 0 or last):
                 progress(step, settings.steps)
-        return self._finish()
 
     def step(self, done: float = 0.0) -> None:
         """One step of the Dual Learning Algorithm, or of what its weighting makes of it.
@@ -141,12 +156,13 @@ class Trainer:
             return scores.view(documents.shape), mask
         return torch.zeros(documents.shape).masked_scatter(mask, scores), mask
 
-    def _keep_if_best(self, step: int) -> None:
-        assert self._validate is not None
-        value = self._validate(self.ranker)
+    def _keep_if_best(self, step: int, validation: Validation) -> None:
+        measured = validation.measure(self.ranker)
+        value = validation.value(measured)
         self.history.steps.append(step)
         self.history.values.append(value)
-        if self.history.best_value is None or value > self.history.best_value:
+        if self._best is None or value > validation.value(self.history.best_measured):
+            self.history.best_measured = measured
             self.history.best_value, self.history.best_step = value, step
             self._best = {k: v.detach().clone() for k, v in self.ranker.state_dict().items()}
 
@@ -156,6 +172,12 @@ class Trainer:
                 f"none of the {self.history.drawn} sessions drawn had a click: nothing was learned"
             )
         self.history.left_out = sum(o.left_out for o in self._optimizers().values())
+        if self.history.left_out:
+            logger.warning("left out %d steps with infinite gradients", self.history.left_out)
+        if not all(torch.isfinite(p).all() for p in self.ranker.parameters()):
+            raise SettingsError(
+                f"training diverged at learning rate {self._settings.learning_rate:g}; lower it"
+            )
         if self._best is None:
             self.history.best_step = self._settings.steps
         else:

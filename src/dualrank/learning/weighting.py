@@ -53,7 +53,7 @@ class NoCorrection:
         """Nothing is learned."""
 
 
-class GivenPropensity(NoCorrection):
+class GivenPropensity:
     """Inverse propensity weighting with examination that was measured elsewhere."""
 
     def __init__(self, propensity: Propensity, depth: int, max_weight: float = torch.inf) -> None:
@@ -66,13 +66,19 @@ class GivenPropensity(NoCorrection):
         weights = torch.from_numpy(propensity.weights[:depth]).float()
         self._weights = weights.clamp(max=max_weight)
 
-    def weights(self, mask: Tensor) -> Tensor:  # type: ignore[override]
+    def weights(self, mask: Tensor) -> Tensor:
         """P(o_1)/P(o_i) as measured."""
         return self._weights
 
-    def propensity(self) -> Propensity:  # type: ignore[override]
+    def learn(self, log_relevance: Tensor, labels: Tensor, mask: Tensor, drawn: int) -> None:
+        """Nothing is learned."""
+
+    def propensity(self) -> Propensity:
         """What was given."""
         return self._propensity
+
+    def optimizer(self) -> None:
+        """Nothing is learned."""
 
 
 class DualLearning:

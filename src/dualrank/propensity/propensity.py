@@ -88,12 +88,24 @@ class Propensity:
         if not isinstance(content, dict) or "examination" not in content:
             raise DataError(f"{path}: a propensity file has a list named examination")
         try:
-            known = cls.of(content.pop("examination"), content.pop("method", "given"))
-            low, high = (
-                None if bound is None else np.asarray(bound, dtype=np.float64)
-                for bound in (content.pop("low", None), content.pop("high", None))
-            )
-            sessions = int(content.pop("sessions", 0))
-        except (DataError, TypeError, ValueError) as error:
+            examination = content.pop("examination")
+            known = cls.of(examination, str(content.pop("method", "given")))
+            low, high = (_bound(content.pop(name, None), examination) for name in ("low", "high"))
+            sessions = int(content.pop("sessions", None) or 0)
+        except DataError as error:
             raise DataError(f"{path}: {error}") from error
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{path}: not a propensity file: {error}") from error
         return cls(known.examination, known.method, sessions, low, high, content)
+
+
+def _bound(values: Any, examination: Any) -> NDArray[np.float64] | None:
+    """One side of the intervals, on the scale on which the first position is 1."""
+    if values is None:
+        return None
+    bound = np.asarray(values, dtype=np.float64)
+    if bound.shape != np.shape(examination):
+        raise DataError(
+            f"an interval is given for {bound.size} positions, examination for {len(examination)}"
+        )
+    return bound / float(examination[0])

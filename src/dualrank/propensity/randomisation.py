@@ -62,6 +62,7 @@ def from_shuffled_clicks(clicks: NDArray[np.int64], impressions: NDArray[np.int6
 
     The interval is that of a log ratio of two proportions (delta method):
     Var[log ĉ_k/ĉ_1] ≈ (1 − ĉ_k)/(n ĉ_k) + (1 − ĉ_1)/(n ĉ_1).
+    Clicks of one session are weakly dependent, which this leaves out.
     """
     if (clicks == 0).any():
         position = int(np.flatnonzero(clicks == 0)[0]) + 1

@@ -35,7 +35,7 @@ class DNN:
     faster where the processor has it and slower where it does not.
     """
 
-    hidden: tuple[int, ...] = (512, 256, 128)
+    hidden: tuple[int, ...] = (256, 128)
     elu_output: bool = False
     precision: Literal["float32", "bfloat16"] = "float32"
 

@@ -10,7 +10,7 @@ import pytest
 import pytrec_eval
 
 from dualrank.data.dataset import Dataset
-from dualrank.evaluation.metrics import evaluate, evaluate_per_query
+from dualrank.evaluation.evaluator import evaluate, evaluate_per_query
 
 CUTOFFS = (1, 3, 5, 10)
 PEER_OF = {

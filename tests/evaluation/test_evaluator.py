@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError, SettingsError
-from dualrank.evaluation.metrics import Evaluator, evaluate, evaluate_per_query
+from dualrank.evaluation.evaluator import Evaluator, evaluate, evaluate_per_query
 
 ALL_METRICS = [
     *(name for name in ("map", "ndcg", "err", "dcg", "mrr")),

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from dualrank.data.dataset import Dataset
 from dualrank.data.ranking import rank_segments
 from dualrank.errors import DataError, SettingsError
-from dualrank.evaluation import measures
+from dualrank.evaluation import formulas
 from dualrank.evaluation.metric import PAPER_METRICS, Metric, parse_metrics
 
 NoRelevant = Literal["zero", "skip", "one"]
@@ -86,7 +86,7 @@ class Evaluator:
         if any(metric.name == "ndcg" for metric in self.metrics):
             best = self._gains[rank_segments(self._gains, offsets)]
             for metric in (m for m in self.metrics if m.name == "ndcg"):
-                ideal = measures.discounted_cumulative_gain(
+                ideal = formulas.discounted_cumulative_gain(
                     best, offsets, self._cutoff(metric), self._discounts
                 )
                 self._ideals[metric] = np.where(self._empty, 1.0, ideal)
@@ -107,18 +107,18 @@ class Evaluator:
             where = self._offsets, self._cutoff(metric)
             match metric.name:
                 case "ndcg":
-                    dcg = measures.discounted_cumulative_gain(gains, *where, self._discounts)
+                    dcg = formulas.discounted_cumulative_gain(gains, *where, self._discounts)
                     values = dcg / self._ideals[metric]
                 case "dcg":
-                    values = measures.discounted_cumulative_gain(gains, *where, self._discounts)
+                    values = formulas.discounted_cumulative_gain(gains, *where, self._discounts)
                 case "err":
-                    values = measures.expected_reciprocal_rank(satisfaction, *where)
+                    values = formulas.expected_reciprocal_rank(satisfaction, *where)
                 case "map":
-                    values = measures.average_precision(relevant, *where)
+                    values = formulas.average_precision(relevant, *where)
                 case "mrr":
-                    values = measures.reciprocal_rank(relevant, *where)
+                    values = formulas.reciprocal_rank(relevant, *where)
                 case _:
-                    values = measures.precision(relevant, *where)
+                    values = formulas.precision(relevant, *where)
             if self.no_relevant != "zero":
                 values[self._empty] = 1.0 if self.no_relevant == "one" else np.nan
             results[str(metric)] = values
