@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dualrank.data.dataset import Dataset
-from dualrank.evaluation.metrics import Evaluator, evaluate
+from dualrank.evaluation.evaluator import Evaluator, evaluate
 from dualrank.evaluation.significance import fisher_test
 
 QUERIES, DOCUMENTS = 6_900, 24
