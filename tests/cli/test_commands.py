@@ -206,6 +206,16 @@ def test_reproduce_prints_results_as_json(tmp_path: Path, command: Command) -> N
              "--validation", "none.txt"],
             "--validation takes",
         ),
+        (["simulate", "{0}/train.txt", "--out", "{1}/log.csv"], ".parquet"),
+        (["evaluate", "{0}/dla", "{0}/test.txt", "--max-grade", "2"], "expected at most 2"),
+        (["train", "{0}/clicks.parquet", "--features", "{0}/train.txt", "--out", "{1}/m",
+          "--metric", "foo"], "unknown metric 'foo'"),
+        (["train", "{0}/clicks.parquet", "--features", "{0}/train.txt", "--out", "{1}/m",
+          "--learning-rate", "inf"], "learning_rate must be a number above 0"),
+        (["train", "{0}/clicks.parquet", "--method", "magic"], "--method"),
+        (["dance"], "No such command"),
+        (["reproduce", "oracle-mode", "--data", "mq2008", "--root", "{1}", "--fold", "x"],
+         "--fold takes"),
         (["reproduce", "oracle-mode", "--data", "mq2008"], "--root"),
         (["reproduce", "oracle-mode", "--data", "mq", "--root", "{1}"], "mq2008"),
         (["reproduce", "oracle-mode", "--methods", "dla,magic"], "magic"),
@@ -220,3 +230,17 @@ def test_bad_input_ends_with_one_sentence_and_exit_code_2(
     assert len(lines) == 1
     assert lines[0].startswith("dualrank: ")
     assert sentence in lines[0]
+
+
+def test_a_file_without_its_last_features_can_be_ranked(
+    collection: Path, tmp_path: Path, command: Command
+) -> None:
+    """LETOR text leaves out zeros, so a small file may never name the last feature."""
+    sparse = tmp_path / "sparse.txt"
+    sparse.write_text("1 qid:1 1:0.5 # docid = a\n0 qid:1 2:0.5 # docid = b\n")
+    out = tmp_path / "scores.csv"
+    assert command("rank", collection / "dla", sparse, "--out", out)[0] == 0
+    code, text, _ = command("evaluate", collection / "dla", sparse, "--json", "--max-grade", 4)
+    assert code == 0
+    assert 0 < json.loads(text)["err@10"]["value"] < 0.1
+    assert command("evaluate", out, sparse, "--metrics", "ndcg@5, map")[0] == 0

@@ -47,7 +47,7 @@ def main() -> None:
     # Waiting OpenMP threads sleep instead of spinning, which other work on the cores would pay for.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
     except DualrankError as error:
         _stop(str(error))
     except BrokenPipeError:
@@ -56,8 +56,18 @@ def main() -> None:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _stop(f"{where}{error.strerror or error}")
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
+    except Exception as error:
+        # Wrong words on the command line; the parser's exceptions have no public base class.
+        message = getattr(error, "format_message", None)
+        if message is None:
+            raise
+        if type(error).__name__ == "NoArgsIsHelpError":
+            sys.exit(2)
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else "dualrank"
+        _stop(f"{message().rstrip('.')}; see '{path} --help'")
 
 
 def _stop(sentence: str) -> None:

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from dualrank.cli.experiments import Preset
-from dualrank.cli.terminal import Json, Seed, one_bar, print_json
+from dualrank.cli.terminal import Json, MaxGrade, Seed, one_bar, print_json
+from dualrank.errors import SettingsError
 
 
 def add_to(app: typer.Typer) -> None:
@@ -32,9 +33,9 @@ def generate(
     from dualrank.data.generator import generate_splits, with_document_ids
     from dualrank.data.letor.writer import write_letor
 
-    splits = generate_splits(preset.value, seed=seed, world=world)
     written = {}
-    with one_bar("writing") as report:
+    with one_bar("generating") as report:
+        splits = generate_splits(preset.value, seed=seed, world=world)
         for done, name in enumerate(("train", "valid", "test"), start=1):
             part = getattr(splits, name)
             path = out / f"{name}.txt{'.zst' if compress else ''}"
@@ -55,6 +56,7 @@ def simulate(
     eta: Annotated[float, typer.Option(help="The severity of the position bias.")] = 1.0,
     epsilon: Annotated[float, typer.Option(help="The click noise.")] = 0.1,
     depth: Annotated[int, typer.Option(help="Documents per list.", min=1, max=10)] = 10,
+    max_grade: MaxGrade = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -74,13 +76,18 @@ def simulate(
     from dualrank.experiments.simulation import rank_initially
     from dualrank.storage import atomic_file
 
-    with one_bar(f"reading {data.name}") as report:
-        dataset = read_letor(data, progress=report)
+    if out.suffix != ".parquet":
+        raise SettingsError(f"{out}: a log is written as .parquet")
     user = PositionBasedUser(eta=eta, epsilon=epsilon)
-    lists = rank_initially(dataset, seed, depth=depth)
-    log = sample_log(dataset, lists, user, sessions, np.random.default_rng([seed, 0x_C11C]))
-    with atomic_file(out) as file:
-        pq.write_table(log.to_table(dataset), file, compression="zstd")
+    with one_bar(f"reading {data.name}") as report:
+        dataset = read_letor(data, max_grade=max_grade, progress=report)
+    with one_bar("simulating") as report:
+        lists = rank_initially(dataset, seed, depth=depth)
+        report(1, 3)
+        log = sample_log(dataset, lists, user, sessions, np.random.default_rng([seed, 0x_C11C]))
+        report(2, 3)
+        with atomic_file(out) as file:
+            pq.write_table(log.to_table(dataset), file, compression="zstd")
     clicks = int(log.clicks_per_list.sum())
     if as_json:
         print_json({"sessions": sessions, "lists": len(lists), "clicks": clicks, "log": str(out)})

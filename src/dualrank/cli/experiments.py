@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualrank.cli.terminal import Json, Seed, print_json, progress_bars, result_console
+from dualrank.cli.terminal import (
+    Json,
+    Seed,
+    layer_sizes,
+    print_json,
+    progress_bars,
+    result_console,
+)
 from dualrank.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -17,7 +24,7 @@ if TYPE_CHECKING:
     from dualrank.experiments.results import Results
 
 Jobs = Annotated[
-    int, typer.Option("--jobs", help="Processes at a time, one thread each; 0: one per core.")
+    int, typer.Option(help="Processes at a time, one thread each; 0: one per core.", min=0)
 ]
 Out = Annotated[Path, typer.Option("--out", help="The directory for table, figures and report.")]
 
@@ -93,9 +100,14 @@ def oracle_mode(
     normalisation: Annotated[
         str | None, typer.Option(help="The loss is divided by: sessions or clicks.")
     ] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Sessions per step.", min=1)] = None,
+    metric: Annotated[str | None, typer.Option(help="Keeps the best ranker.")] = None,
+    hidden: Annotated[str | None, typer.Option(help="Hidden layers, such as 256,128.")] = None,
     elu_output: Annotated[
         bool, typer.Option("--elu-output", help="The network as the paper prints it.")
     ] = False,
+    C: Annotated[float | None, typer.Option("--C", help="The SVM's weight of errors.")] = None,
+    epsilon: Annotated[float, typer.Option(help="The click noise.")] = 0.1,
     eta: Annotated[float, typer.Option(help="The severity of the position bias.")] = 1.0,
     methods: Annotated[
         str | None, typer.Option(help="Only these rows, separated by commas.")
@@ -107,6 +119,8 @@ def oracle_mode(
     as_json: Json = False,
 ) -> None:
     """The paper's Table 2: seven rankers, MAP, nDCG and ERR, significance against DLA.
+
+    An experiment that was interrupted goes on with the rows that are missing.
 
     Example: dualrank reproduce oracle-mode --seeds 5
 
@@ -126,7 +140,7 @@ def oracle_mode(
     changes: dict[str, Any] = {
         "seeds": tuple(range(seed, seed + seeds)),
         "tuned": tune,
-        "user": PositionBasedUser(eta=eta),
+        "user": PositionBasedUser(eta=eta, epsilon=epsilon),
     }
     if methods is not None:
         changes["methods"] = tuple(name.strip() for name in methods.split(","))
@@ -138,13 +152,20 @@ def oracle_mode(
         "optimizer": optimizer,
         "schedule": schedule,
         "normalisation": normalisation,
+        "batch_size": batch_size,
+        "metric": metric,
     }
     given = {name: value for name, value in options.items() if value is not None}
     recipe = experiment.recipe
     recipe = replace(
         recipe,
         training=replace(recipe.training, **given),
-        ranker=replace(recipe.ranker, elu_output=elu_output),
+        ranker=replace(
+            recipe.ranker,
+            elu_output=elu_output,
+            hidden=recipe.ranker.hidden if hidden is None else layer_sizes(hidden),
+        ),
+        C=recipe.C if C is None else C,
     )
     experiment = replace(experiment, recipe=recipe)
     source = f"--preset {preset.value}" + (
@@ -152,6 +173,8 @@ def oracle_mode(
     )
     words = [f"dualrank reproduce oracle-mode {source} --seeds {seeds} --seed {seed} --eta {eta:g}"]
     words += [f"--{name.replace('_', '-')} {value}" for name, value in given.items()]
+    beside = {"hidden": hidden, "C": C, "epsilon": None if epsilon == 0.1 else epsilon}
+    words += [f"--{name} {value}" for name, value in beside.items() if value is not None]
     words += ["--elu-output"] * elu_output + ["--tune"] * tune
     words += [f"--methods {methods}"] if methods else []
     command = " ".join(words)
@@ -169,11 +192,12 @@ def _fold(text: str) -> int | None:
 def _run(
     experiment: OracleMode, name: str, out: Path, jobs: int, as_json: bool, command: str
 ) -> None:
+    from dualrank.experiments.kept_runs import KeptRuns
     from dualrank.experiments.oracle_mode import run_oracle_mode
     from dualrank.report.directory import write_experiment
 
-    jobs = jobs or os.cpu_count() or 1
     names = [str(task) for task in experiment.tasks]
+    kept = KeptRuns(out / "unfinished")
     with progress_bars() as progress:
         whole = progress.add_task(name, total=len(names))
         bars: dict[int, Any] = {}
@@ -186,12 +210,14 @@ def _run(
         results = run_oracle_mode(
             experiment,
             name=name,
-            jobs=jobs,
+            jobs=jobs or os.cpu_count() or 1,
             report=report,
             finished=lambda: progress.advance(whole),
+            kept=kept,
         )
     results.settings["command"] = command
     files = write_experiment(results, out)
+    kept.clear()
     _show(results, files, as_json)
 
 

@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualrank.cli.terminal import Json, Seed, one_bar, print_json, result_console
-from dualrank.errors import DataError, SettingsError
+from dualrank.cli.terminal import (
+    Json,
+    MaxGrade,
+    Seed,
+    layer_sizes,
+    one_bar,
+    print_json,
+    result_console,
+)
+from dualrank.errors import DataError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,26 +63,40 @@ def train(
     validation: Annotated[
         str, typer.Option(help="The share of queries held out, or LETOR text with grades.")
     ] = "0.1",
-    metric: Annotated[str, typer.Option(help="Keeps the best ranker.")] = "ndcg@10",
+    metric: Annotated[
+        str, typer.Option(help="Keeps the best ranker, where --validation is judged.")
+    ] = "ndcg@10",
     scaling: Annotated[str, typer.Option(help="standard, minmax, log or none.")] = "standard",
     steps: Annotated[int, typer.Option(help="Training steps.", min=1)] = 3_000,
     batch_size: Annotated[int, typer.Option(help="Lists per step.", min=1)] = 256,
     optimizer: Annotated[str, typer.Option(help="sgd or adagrad.")] = "sgd",
+    schedule: Annotated[str, typer.Option(help="Rates: linear or constant.")] = "linear",
+    normalisation: Annotated[
+        str, typer.Option(help="The loss is divided by: sessions or clicks.")
+    ] = "sessions",
     learning_rate: Annotated[float, typer.Option(help="The ranker's rate.")] = 0.2,
     propensity_rate: Annotated[float, typer.Option(help="The propensity model's rate.")] = 1.0,
     weight_decay: Annotated[float, typer.Option(help="L2 regularisation.")] = 0.0,
     max_weight: Annotated[float, typer.Option(help="Clips inverse weights.")] = 1_000.0,
+    gradient_clip: Annotated[float, typer.Option(help="Clips gradients.")] = 5.0,
+    elu_output: Annotated[
+        bool, typer.Option("--elu-output", help="The DNN as the paper prints it.")
+    ] = False,
+    precision: Annotated[
+        str, typer.Option(help="Of matrix products in training: float32 or bfloat16.")
+    ] = "float32",
+    threads: Annotated[int, typer.Option(help="Threads of a training step.", min=1)] = 1,
+    max_grade: MaxGrade = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Train a ranker from a click log.
 
-    A run that was interrupted goes on where its last checkpoint was, with the same result.
+    A run that was interrupted goes on where its last checkpoint was, with the same result. The SVM
+    takes all clicks at once: steps, rates and validation are not for it.
 
     Example: dualrank train clicks.parquet --features data/train.txt --out model/
     """
-    import torch
-
     from dualrank.data.click_log import ClickLog
     from dualrank.learning.fit import fit
     from dualrank.learning.settings import TrainingSettings
@@ -82,26 +104,31 @@ def train(
     from dualrank.rankers.network import DNN, Linear
     from dualrank.rankers.ranking_svm import RankingSVM
 
-    torch.set_num_threads(1)
     settings = TrainingSettings(
         steps=steps,
         batch_size=batch_size,
         optimizer=optimizer,  # type: ignore[arg-type]
         learning_rate=learning_rate,
         propensity_rate=propensity_rate,
+        schedule=schedule,  # type: ignore[arg-type]
+        normalisation=normalisation,  # type: ignore[arg-type]
         weight_decay=weight_decay,
         max_weight=max_weight,
+        gradient_clip=gradient_clip,
+        threads=threads,
         metric=metric,
         seed=seed,
     )
     rankers: dict[RankerName, DNN | Linear | RankingSVM] = {
-        RankerName.dnn: DNN(_sizes(hidden)),
+        RankerName.dnn: DNN(layer_sizes(hidden), elu_output, precision),  # type: ignore[arg-type]
         RankerName.linear: Linear(),
         RankerName.svm: RankingSVM(C=C, seed=seed),
     }
     given = None if propensity is None else Propensity.read(propensity)
     dataset = _read(features)
-    click_log = ClickLog.from_parquet(log, dataset)
+    judged = _share_or_file(validation, dataset.feature_count, max_grade)
+    with one_bar(f"reading {log.name}"):
+        click_log = ClickLog.from_parquet(log, dataset)
     checkpoint = out / "checkpoint.safetensors"
     with one_bar("training") as report:
         model = fit(
@@ -110,7 +137,7 @@ def train(
             method=method.value,
             ranker=rankers[ranker],
             propensity=given,
-            validation=_share_or_file(validation),
+            validation=judged,
             scaling=scaling,
             settings=settings,
             checkpoint=checkpoint,
@@ -144,9 +171,10 @@ def rank(
     from dualrank.data.runs import write_run
     from dualrank.learning.model import Model
 
-    dataset = _read(data)
-    scores = Model.load(model).predict(dataset)
-    write_run(out, dataset, scores)
+    ranker = Model.load(model)
+    dataset = _read(data, ranker.scaler.input_count)
+    with one_bar("ranking"):
+        write_run(out, dataset, ranker.predict(dataset))
     summary = {"run": str(out), "queries": len(dataset), "documents": dataset.document_count}
     if as_json:
         print_json(summary)
@@ -164,6 +192,7 @@ def evaluate(
         str, typer.Option(help="Metrics, separated by commas; the default is the paper's.")
     ] = "",
     permutations: Annotated[int, typer.Option(help="Of Fisher's test.", min=1)] = 100_000,
+    max_grade: MaxGrade = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -180,8 +209,9 @@ def evaluate(
     from dualrank.evaluation.metric import PAPER_METRICS, parse_metrics
     from dualrank.evaluation.significance import fisher_test
 
-    chosen = parse_metrics(metrics.split(",")) if metrics else PAPER_METRICS
-    dataset = _read(data)
+    names = [name.strip() for name in metrics.split(",")]
+    chosen = parse_metrics(names) if metrics else PAPER_METRICS
+    dataset = _read(data, _feature_count(ranking), max_grade)
     evaluator = Evaluator(dataset, chosen)
     ours = evaluator.per_query(_scores(ranking, dataset))
     result: dict[str, dict[str, float]] = {
@@ -199,7 +229,8 @@ def evaluate(
     if as_json:
         print_json(result)
         return
-    table = Table(title=f"{ranking} on {len(dataset)} queries")
+    title = f"{ranking} on {len(dataset)} queries, grades up to {dataset.max_grade:g}"
+    table = Table(title=title)
     columns = list(next(iter(result.values())))
     for title in ("metric", *columns):
         table.add_column(title, justify="left" if title == "metric" else "right")
@@ -208,11 +239,18 @@ def evaluate(
     result_console().print(table)
 
 
-def _read(path: Path) -> Dataset:
+def _read(path: Path, features: int | None = None, max_grade: float | None = None) -> Dataset:
     from dualrank.data.letor.reader import read_letor
 
     with one_bar(f"reading {path.name}") as report:
-        return read_letor(path, progress=report)
+        return read_letor(path, features=features, max_grade=max_grade, progress=report)
+
+
+def _feature_count(ranking: Path) -> int | None:
+    """How many features a model expects: LETOR text leaves out zeros, at its end too."""
+    from dualrank.learning.model import Model
+
+    return Model.load(ranking).scaler.input_count if ranking.is_dir() else None
 
 
 def _scores(path: Path, dataset: Dataset) -> NDArray[np.floating[Any]]:
@@ -224,16 +262,7 @@ def _scores(path: Path, dataset: Dataset) -> NDArray[np.floating[Any]]:
     return read_run(path, dataset)
 
 
-def _sizes(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(size) for size in text.split(","))
-    except ValueError as error:
-        raise SettingsError(
-            f"--hidden takes sizes separated by commas, such as 256,128, not {text!r}"
-        ) from error
-
-
-def _share_or_file(text: str) -> Dataset | float:
+def _share_or_file(text: str, features: int, max_grade: float | None) -> Dataset | float:
     try:
         return float(text)
     except ValueError:
@@ -241,4 +270,4 @@ def _share_or_file(text: str) -> Dataset | float:
     path = Path(text)
     if not path.exists():
         raise DataError(f"--validation takes a share such as 0.1 or LETOR text; no file {text!r}")
-    return _read(path)
+    return _read(path, features, max_grade)

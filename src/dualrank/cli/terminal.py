@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dualrank.errors import SettingsError
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
 Seed = Annotated[int, typer.Option("--seed", help="The seed of everything random.", min=0)]
+MaxGrade = Annotated[
+    float | None,
+    typer.Option(help="The highest grade there can be; without it, the highest in the file."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 
 
@@ -64,3 +70,13 @@ def one_bar(description: str) -> Iterator[Callable[[int, int], None]]:
             progress.update(task, completed=done, total=total)
 
         yield report
+
+
+def layer_sizes(text: str) -> tuple[int, ...]:
+    """The sizes of hidden layers, from text such as 256,128."""
+    try:
+        return tuple(int(size) for size in text.split(","))
+    except ValueError as error:
+        raise SettingsError(
+            f"--hidden takes sizes separated by commas, such as 256,128, not {text!r}"
+        ) from error

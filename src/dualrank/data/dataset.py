@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -201,3 +201,5 @@ class Splits:
     train: Dataset
     valid: Dataset
     test: Dataset
+    note: str = field(default="", kw_only=True)
+    """What a reader of results must know about the split."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -168,7 +168,8 @@ def _official_fold(parts: list[Dataset], fold: int) -> Splits:
 def _hashed_fold(datasets: list[Dataset], fold: int) -> Splits:
     (whole,) = datasets
     part = np.array([_part_of(qid) for qid in whole.query_ids.tolist()])
-    return _official_fold([whole.take(np.flatnonzero(part == p)) for p in range(PARTS)], fold)
+    splits = _official_fold([whole.take(np.flatnonzero(part == p)) for p in range(PARTS)], fold)
+    return replace(splits, note="split by a hash of the query ids, not the official folds")
 
 
 def _part_of(qid: str) -> int:

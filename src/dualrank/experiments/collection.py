@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dualrank.data.dataset import Splits
 from dualrank.data.generator import generate_splits
-from dualrank.data.public_sets import load_public
+from dualrank.data.public_sets import PUBLIC_SETS, load_public
+from dualrank.errors import SettingsError
 
 FOLDS = 5
 
@@ -36,7 +38,18 @@ class Collection:
             return load_public(self.name, self.root, self.fold or 1 + seed % FOLDS)
         return generate_splits(self.name, seed=seed, world=self.world)
 
-    def __str__(self) -> str:
+    def check_seeds(self, seeds: Sequence[int]) -> None:
+        """Refuse seeds that would test a fold twice, or a fold that the collection has not."""
+        if self.root is None or self.fold is not None:
+            return
+        if self.name in PUBLIC_SETS and PUBLIC_SETS[self.name].folds == 1:
+            raise SettingsError(f"{self.name} has no folds to go through; leave --fold out")
+        if len({seed % FOLDS for seed in seeds}) < len(seeds):
+            raise SettingsError(f"there are {FOLDS} folds, so {len(seeds)} seeds test one twice")
+
+    def describe(self, seeds: Sequence[int]) -> str:
+        """What was used, for the reader of results."""
         if self.root is None:
             return f"generated, preset {self.name}, world {self.world}"
-        return f"{self.name}, {'every fold' if self.fold is None else f'fold {self.fold}'}"
+        folds = [self.fold] if self.fold is not None else sorted(1 + s % FOLDS for s in seeds)
+        return f"{self.name}, fold{'s' * (len(folds) > 1)} {', '.join(map(str, folds))}"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrank.evaluation.significance import fisher_test
-from dualrank.experiments.runner import Trained
+from dualrank.experiments.tasks import Trained
 
 REFERENCE = "dla"
 ALPHA = 0.05
@@ -21,7 +21,9 @@ def compare_with_reference(trained: Sequence[Trained], *, pool: bool) -> dict[st
 
     `pool` takes the queries of all seeds together, for data in which every seed has its own (new
     generated data, folds). Without it the seeds share their queries, and a query counts once, with
-    its mean over the seeds.
+    its mean over the seeds. The test is about queries: it says whether these trained rankers differ
+    on queries like these, not how much another training run would differ; the spread over seeds
+    shows that.
     """
     methods = list(dict.fromkeys(result.run.method for result in trained))
     if REFERENCE not in methods:

@@ -82,6 +82,7 @@ class Outcome:
     propensity: PropensityResult | None
     seconds: float
     curve: dict[str, list[float]] | None = None
+    left_out: int = 0
 
 
 def run_method(
@@ -90,24 +91,21 @@ def run_method(
     users: Users,
     recipe: Recipe,
     progress: Progress | None = None,
+    *,
+    measured: Propensity | None = None,
 ) -> Outcome:
-    """Train one row of the table and score the test documents with it."""
+    """Train one row of the table and score the test documents with it.
+
+    `measured` are the propensities of randomisation, where they are at hand already.
+    """
     if name not in METHODS:
         raise SettingsError(f"unknown method {name!r}; known are {', '.join(METHODS)}")
     started = time.perf_counter()
     method = METHODS[name]
     believed: Propensity | None = None
     if method.correction == "randomisation":
-        rng = np.random.default_rng([recipe.training.seed, 0x_4A11])
-        clicks, impressions = collect_shuffled_clicks(
-            simulation.train,
-            simulation.lists,
-            users.randomisation,
-            recipe.randomised_sessions,
-            rng,
-        )
-        believed = from_shuffled_clicks(clicks, impressions)
-    curve = None
+        believed = measured or measure_by_randomisation(simulation, users, recipe)
+    curve, left_out = None, 0
     if method.ranker == "initial":
         score: Callable[[NDArray[np.float32]], NDArray[np.float32]] = simulation.initial.score
     elif method.ranker == "svm":
@@ -116,7 +114,7 @@ def run_method(
         trainer = _trainer(method, simulation, users.training, recipe, believed)
         history = trainer.run(progress=progress)
         believed = trainer.weighting.propensity()
-        score = trainer.ranker.predict
+        score, left_out = trainer.ranker.predict, history.left_out
         curve = {"steps": [float(s) for s in history.steps], recipe.training.metric: history.values}
     return Outcome(
         test_scores=score(simulation.test.features),
@@ -124,7 +122,17 @@ def run_method(
         propensity=None if believed is None else _judge(believed, users.training),
         seconds=time.perf_counter() - started,
         curve=curve,
+        left_out=left_out,
     )
+
+
+def measure_by_randomisation(simulation: Simulation, users: Users, recipe: Recipe) -> Propensity:
+    """The propensities of RandList: shuffled lists, shown to the users of that time."""
+    rng = np.random.default_rng([recipe.training.seed, 0x_4A11])
+    clicks, impressions = collect_shuffled_clicks(
+        simulation.train, simulation.lists, users.randomisation, recipe.randomised_sessions, rng
+    )
+    return from_shuffled_clicks(clicks, impressions)
 
 
 def _trainer(
@@ -169,7 +177,9 @@ def _train_svm(
         rng,
     )
     svm = RankingSVM(C=recipe.C, seed=settings.seed)
-    examination = None if believed is None else believed.examination
+    examination = None
+    if believed is not None:
+        examination = np.maximum(believed.examination, 1 / settings.max_weight)
     return svm.fit_clicks(simulation.train.features, simulation.lists, clicks, examination).score
 
 
@@ -195,6 +205,7 @@ def describe(recipe: Recipe) -> dict[str, object]:
         "ranker": "DNN " + "-".join(map(str, recipe.ranker.hidden)),
         "hidden": list(recipe.ranker.hidden),
         "elu_output": recipe.ranker.elu_output,
+        "precision": recipe.ranker.precision,
         "C": recipe.C,
         "randomised_sessions": recipe.randomised_sessions,
     }

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.errors import SettingsError
-from dualrank.experiments.collection import FOLDS, Collection
+from dualrank.experiments.collection import Collection
 from dualrank.experiments.comparison import compare_with_reference
+from dualrank.experiments.kept_runs import KeptRuns
 from dualrank.experiments.methods import METHODS, Recipe, Users, describe
 from dualrank.experiments.parallel import Report
 from dualrank.experiments.results import Results
-from dualrank.experiments.runner import Task, run_tasks, truth_of
+from dualrank.experiments.runner import run_tasks, truth_of
+from dualrank.experiments.tasks import Task
 from dualrank.learning.settings import TrainingSettings
 from dualrank.rankers.network import DNN
 from dualrank.version import __version__
@@ -42,9 +44,7 @@ class OracleMode:
             raise SettingsError(f"unknown method {unknown[0]!r}; known are {', '.join(METHODS)}")
         if not self.seeds:
             raise SettingsError("an experiment needs at least one seed")
-        folds = self.collection.root is not None and self.collection.fold is None
-        if folds and len(self.seeds) > FOLDS:
-            raise SettingsError(f"there are {FOLDS} folds, so at most as many seeds")
+        self.collection.check_seeds(self.seeds)
 
     @classmethod
     def preset(cls, name: str, collection: Collection | None = None) -> OracleMode:
@@ -71,12 +71,13 @@ def run_oracle_mode(
     jobs: int = 1,
     report: Report | None = None,
     finished: Callable[[], None] | None = None,
+    kept: KeptRuns | None = None,
 ) -> Results:
     """Run every method for every seed and compare them with dual learning."""
-    trained = run_tasks(experiment.tasks, jobs=jobs, report=report, finished=finished)
+    trained = run_tasks(experiment.tasks, jobs=jobs, report=report, finished=finished, kept=kept)
     settings = {
-        "data": str(experiment.collection),
-        **trained[0].sizes,
+        "data": experiment.collection.describe(experiment.seeds),
+        **trained[0].sizes.model_dump(),
         **describe(experiment.recipe),
         "seeds": list(experiment.seeds),
         "tuned": experiment.tuned,

@@ -62,7 +62,10 @@ def map_tasks(
                     for future in finished:
                         yield running.pop(future), future.result()
             except BaseException:
+                # Leave at once: the work of a task that is half done is lost in any case.
                 pool.shutdown(wait=False, cancel_futures=True)
+                for worker in multiprocessing.active_children():
+                    worker.terminate()
                 raise
 
 

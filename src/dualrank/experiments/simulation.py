@@ -28,6 +28,8 @@ class Simulation:
     test: Dataset
     initial: SVMSolution
     lists: RankedLists
+    features_given: int
+    note: str = ""
 
 
 def stage(
@@ -47,7 +49,7 @@ def stage(
     )
     initial = train_initial_ranker(train, seed)
     lists = top_lists(train, initial.score(train.features), depth)
-    return Simulation(train, valid, test, initial, lists)
+    return Simulation(train, valid, test, initial, lists, splits.train.feature_count, splits.note)
 
 
 def rank_initially(dataset: Dataset, seed: int, *, depth: int = DEPTH) -> RankedLists:

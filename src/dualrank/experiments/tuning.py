@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dualrank.errors import SettingsError
 from dualrank.evaluation.evaluator import evaluate
-from dualrank.experiments.methods import METHODS, Recipe, Users, run_method
+from dualrank.experiments.methods import (
+    METHODS,
+    Outcome,
+    Recipe,
+    Users,
+    measure_by_randomisation,
+    run_method,
+)
 from dualrank.experiments.simulation import Simulation
 from dualrank.learning.trainer import Progress
 from dualrank.rankers.network import DNN
@@ -20,11 +28,12 @@ LEARNING_RATES = (0.005, 0.01, 0.02, 0.05)
 C_VALUES = (20.0, 50.0, 100.0, 200.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tuned:
-    """The best recipe, and the validation value of every one that was tried."""
+    """What the best recipe gave, and the validation value of every one that was tried."""
 
     recipe: Recipe
+    outcome: Outcome
     trials: list[dict[str, Any]]
 
 
@@ -33,6 +42,8 @@ def candidates(method: str, recipe: Recipe) -> list[tuple[dict[str, Any], Recipe
 
     The propensity rate keeps its ratio to the ranker's rate.
     """
+    if method not in METHODS:
+        raise SettingsError(f"unknown method {method!r}; known are {', '.join(METHODS)}")
     ranker = METHODS[method].ranker
     if ranker == "svm":
         return [({"C": C}, replace(recipe, C=C)) for C in C_VALUES]
@@ -65,17 +76,21 @@ def tune(
     """Train every candidate and keep the one that is best on the validation queries."""
     metric = recipe.training.metric
     tried = candidates(method, recipe)
-    if len(tried) == 1:
-        return Tuned(recipe, [])
+    measured = None
+    if METHODS[method].correction == "randomisation":
+        measured = measure_by_randomisation(simulation, users, recipe)
+    best: Tuned | None = None
     trials: list[dict[str, Any]] = []
     for index, (values, candidate) in enumerate(tried):
 
         def on_step(done: int, total: int, index: int = index) -> None:
             if progress:
-                progress(index * total + done, (len(tried) + 1) * total)
+                progress(index * total + done, len(tried) * total)
 
-        outcome = run_method(method, simulation, users, candidate, on_step)
+        outcome = run_method(method, simulation, users, candidate, on_step, measured=measured)
         value = evaluate(outcome.valid_scores, simulation.valid, [metric])[metric]
+        if best is None or value > max(trial[metric] for trial in trials):
+            best = Tuned(candidate, outcome, trials)
         trials.append({**values, metric: value})
-    best = max(range(len(tried)), key=lambda index: trials[index][metric])
-    return Tuned(tried[best][1], trials)
+    assert best is not None
+    return best
