@@ -13,15 +13,16 @@ from torch import Tensor
 
 
 def masked_log_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """log P(x) = s_x − log Σ_z e^{s_z} over each list, and 0 at padding; equation (7)."""
-    log_probabilities = torch.log_softmax(scores.masked_fill(~mask, -torch.inf), dim=-1)
-    return log_probabilities.masked_fill(~mask, 0.0)
+    """log P(x) = s_x − log Σ_z e^{s_z} over each list, and 0 at padding; equation (9)."""
+    padding = ~mask
+    log_probabilities = torch.log_softmax(scores.masked_fill(padding, -torch.inf), dim=-1)
+    return log_probabilities.masked_fill(padding, 0.0)
 
 
 def softmax_cross_entropy(
     log_probabilities: Tensor, labels: Tensor, weights: Tensor | float = 1.0
 ) -> Tensor:
-    """−Σ_x w_x c_x log P(x), one value per list; equations (6) and (8).
+    """−Σ_x w_x c_x log P(x), one value per list; equations (8) and (10).
 
     With w_x = P_E(o_1)/P_E(o_x) it is the ranker's l̂_IPW, with w_x = P_S(r_1)/P_S(r_x) the
     propensity model's l̂_IRW, and with w = 1 the loss of uncorrected clicks.
@@ -30,7 +31,7 @@ def softmax_cross_entropy(
 
 
 def ratio_to_first(log_probabilities: Tensor, max_weight: float = torch.inf) -> Tensor:
-    """P(1)/P(x) for every position: the inverse weights of equation (8), without gradient.
+    """P(1)/P(x) for every position: the inverse weights of equation (10), without gradient.
 
     The exponent is unbounded, so the ratio is clipped before it is taken, not after: at
     `max_weight`, and never above what the type can hold (an infinite weight times no click would

@@ -51,7 +51,7 @@ class Optimizer:
     def step(self, loss: Tensor, drawn: int, weighted_labels: Tensor) -> None:
         """Move against the gradient of a loss that was summed over lists.
 
-        `sessions` divides by the sessions drawn (equation 10), `clicks` by Σ w c.
+        `sessions` divides by the sessions drawn (equation 11), `clicks` by Σ w c.
         """
         by_sessions = self._settings.normalisation == "sessions"
         loss = loss / (drawn if by_sessions else weighted_labels.sum().clamp(min=1e-12))

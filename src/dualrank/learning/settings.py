@@ -28,7 +28,7 @@ class TrainingSettings:
     propensity_rate: float = 1.0
     schedule: Literal["linear", "constant"] = "linear"
     normalisation: Literal["sessions", "clicks"] = "sessions"
-    """Divide the loss by the number of sessions, as equation (10) of the paper, or by the batch's
+    """Divide the loss by the number of sessions, as equation (11) of the paper, or by the batch's
     sum of weighted clicks, as its code did. They are different optimisers."""
     gradient_clip: float = 5.0
     max_weight: float = 1_000.0

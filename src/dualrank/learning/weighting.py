@@ -84,7 +84,7 @@ class GivenPropensity:
 class DualLearning:
     """The propensity model of the Dual Learning Algorithm, learned beside the ranker.
 
-    Its loss is l̂_IRW of equation (8): clicks weighted by P_S(r_1)/P_S(r_x), the inverse relevance
+    Its loss is l̂_IRW of equation (10): clicks weighted by P_S(r_1)/P_S(r_x), the inverse relevance
     that the ranker sees at this step.
     """
 

@@ -1,6 +1,6 @@
 """The paper's deep neural network, and the linear model as the network without hidden layers.
 
-Equation (9) of the paper, with K layers of weights:
+Equation (14) of the paper, with K layers of weights:
 
     h_0 = x
     h_k = elu(W_{k−1} h_{k−1} + b_{k−1}),  k = 1 … K
