@@ -207,7 +207,7 @@ def test_a_network_without_hidden_layers_is_linear():
 
 
 def test_the_paper_network_has_its_layers():
-    network = DNN().build(700)
+    network = DNN((512, 256, 128)).build(700)
     assert network.sizes == (700, 512, 256, 128, 1)
     assert [tuple(w.shape) for w in network.weights] == [
         (512, 700), (256, 512), (128, 256), (1, 128),
