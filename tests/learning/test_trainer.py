@@ -166,7 +166,8 @@ def test_the_two_normalisations_differ_by_the_sum_of_weights_over_the_sessions(
         )
         trainer = make_trainer(method, Scripted(lists, batch), settings)
         before = parameters(trainer)
-        weights = trainer.weighting.weights(torch.from_numpy(batch.documents >= 0))
+        mask, nothing = torch.from_numpy(batch.documents >= 0), torch.zeros(batch.labels.shape)
+        weights = trainer.weighting.weigh(nothing, nothing, mask, 1)
         trainer.step()
         moved[normalisation] = [
             new - old for new, old in zip(parameters(trainer), before, strict=True)

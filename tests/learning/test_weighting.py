@@ -36,13 +36,19 @@ def converge(log_relevance, labels, mask, depth=DEPTH, steps=30_000):
     dual = DualLearning(depth, FULL_BATCH, PositionVariables(depth).double())
     before = np.zeros(depth)
     for step in range(steps):
-        dual.learn(log_relevance, labels, mask, len(labels))
+        dual.weigh(log_relevance, labels, mask, len(labels))
         if step % 100 == 0:
             now = dual.model.phi.detach().numpy().copy()
             if np.abs(now - before).max() < 1e-8:
                 return dual
             before = now
     raise AssertionError("φ does not settle")
+
+
+def weights_of(weighting, mask):
+    """The weights of lists without a click, from which nothing is learned."""
+    nothing = torch.zeros(mask.shape)
+    return weighting.weigh(masked_log_softmax(nothing, mask), nothing, mask, 1)
 
 
 def closed_form(log_relevance, clicks):
@@ -126,14 +132,14 @@ def test_an_even_ranker_leaves_the_raw_click_through_curve():
 def test_dual_learning_starts_with_every_weight_one():
     mask = torch.tensor([[True, True, True], [True, False, False]])
     dual = DualLearning(3, TrainingSettings())
-    assert dual.weights(mask)[mask].tolist() == pytest.approx([1, 1, 1, 1])
+    assert weights_of(dual, mask)[mask].tolist() == pytest.approx([1, 1, 1, 1])
     assert dual.propensity().examination.tolist() == [1, 1, 1]
 
 
 def test_dual_weights_are_the_inverse_of_the_believed_examination():
     dual = DualLearning(4, TrainingSettings())
     dual.model.phi.data = torch.tensor([0.3, -0.2, -1.0, -2.5])
-    weights = dual.weights(torch.ones(2, 4, dtype=torch.bool))
+    weights = weights_of(dual, torch.ones(2, 4, dtype=torch.bool))
     np.testing.assert_allclose(weights[0], dual.propensity().weights, rtol=1e-6)
     assert not weights.requires_grad
 
@@ -141,7 +147,7 @@ def test_dual_weights_are_the_inverse_of_the_believed_examination():
 def test_dual_weights_are_clipped_at_max_weight():
     dual = DualLearning(3, TrainingSettings(max_weight=20.0))
     dual.model.phi.data = torch.tensor([0.0, -2.0, -500.0])
-    weights = dual.weights(torch.ones(1, 3, dtype=torch.bool))[0]
+    weights = weights_of(dual, torch.ones(1, 3, dtype=torch.bool))[0]
     np.testing.assert_allclose(weights, [1, np.exp(2), 20], rtol=1e-5)
 
 
@@ -154,7 +160,7 @@ def test_relevance_weights_are_clipped_at_max_weight(max_weight):
     dual = DualLearning(2, settings)
     mask = torch.ones(1, 2, dtype=torch.bool)
     log_relevance = masked_log_softmax(torch.tensor([[30.0, 0.0]]), mask)
-    dual.learn(log_relevance, torch.tensor([[0.0, 1.0]]), mask, drawn=1)
+    dual.weigh(log_relevance, torch.tensor([[0.0, 1.0]]), mask, drawn=1)
     # The gradient at φ = 0 is w · (1/2, −1/2).
     expected = 0.01 * max_weight / 2
     np.testing.assert_allclose(dual.model.phi.detach(), [-expected, expected], rtol=1e-5)
@@ -164,15 +170,17 @@ def test_a_click_at_padding_would_teach_nothing():
     dual = DualLearning(3, TrainingSettings(schedule="constant"))
     mask = torch.tensor([[True, True, False]])
     log_relevance = masked_log_softmax(torch.zeros(1, 3), mask)
-    dual.learn(log_relevance, torch.tensor([[0.0, 0.0, 1.0]]), mask, drawn=1)
+    dual.weigh(log_relevance, torch.tensor([[0.0, 0.0, 1.0]]), mask, drawn=1)
     assert dual.model.phi.tolist() == [0, 0, 0]
 
 
 def test_given_propensities_weigh_by_their_inverse_up_to_the_depth_and_the_clip():
     propensity = Propensity.of([0.8, 0.4, 0.1, 0.01])
     mask = torch.ones(2, 3, dtype=torch.bool)
-    assert GivenPropensity(propensity, 3).weights(mask).tolist() == pytest.approx([1, 2, 8])
-    assert GivenPropensity(propensity, 3, 5.0).weights(mask).tolist() == pytest.approx([1, 2, 5])
+    assert weights_of(GivenPropensity(propensity, 3), mask).tolist() == pytest.approx([1, 2, 8])
+    assert weights_of(GivenPropensity(propensity, 3, 5.0), mask).tolist() == pytest.approx(
+        [1, 2, 5]
+    )
     assert GivenPropensity(propensity, 3).propensity() is propensity
     assert GivenPropensity(propensity, 3).optimizer() is None
 
@@ -184,6 +192,6 @@ def test_given_propensities_must_know_all_displayed_positions():
 
 def test_without_correction_every_click_counts_one_and_nothing_is_believed():
     weighting = NoCorrection()
-    assert weighting.weights(torch.ones(1, 2, dtype=torch.bool)) == 1.0
+    assert weights_of(weighting, torch.ones(1, 2, dtype=torch.bool)) == 1.0
     assert weighting.propensity() is None
     assert weighting.optimizer() is None

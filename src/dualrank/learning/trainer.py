@@ -139,8 +139,7 @@ class Trainer:
         scores, mask = self._score(batch)
         labels = torch.from_numpy(batch.labels)
         log_relevance = masked_log_softmax(scores, mask)
-        weights = self.weighting.weights(mask)
-        self.weighting.learn(log_relevance.detach(), labels, mask, batch.drawn)
+        weights = self.weighting.weigh(log_relevance.detach(), labels, mask, batch.drawn)
         loss = softmax_cross_entropy(log_relevance, labels, weights).sum()
         self._optimizer.step(loss, batch.drawn, weights * labels)
 

@@ -23,11 +23,14 @@ from dualrank.propensity.propensity import Propensity
 class Weighting(Protocol):
     """How much a click counts."""
 
-    def weights(self, mask: Tensor) -> Tensor | float:
-        """The weight of a click at every position of these lists, without gradient."""
+    def weigh(
+        self, log_relevance: Tensor, labels: Tensor, mask: Tensor, drawn: int
+    ) -> Tensor | float:
+        """The weight of a click at every position of these lists, without gradient.
 
-    def learn(self, log_relevance: Tensor, labels: Tensor, mask: Tensor, drawn: int) -> None:
-        """Learn from the ranker's log P_S(r = 1) on the lists of a step."""
+        What is learned from the lists, given the ranker's log P_S(r = 1) on them, is learned here,
+        but changes the weights of the next step only.
+        """
 
     def propensity(self) -> Propensity | None:
         """The examination that is believed, if any."""
@@ -39,12 +42,9 @@ class Weighting(Protocol):
 class NoCorrection:
     """Every click counts the same: the naive ranker, and training on grades."""
 
-    def weights(self, mask: Tensor) -> float:
+    def weigh(self, log_relevance: Tensor, labels: Tensor, mask: Tensor, drawn: int) -> float:
         """One."""
         return 1.0
-
-    def learn(self, log_relevance: Tensor, labels: Tensor, mask: Tensor, drawn: int) -> None:
-        """Nothing is learned."""
 
     def propensity(self) -> None:
         """Nothing is believed."""
@@ -66,12 +66,9 @@ class GivenPropensity:
         weights = torch.from_numpy(propensity.weights[:depth]).float()
         self._weights = weights.clamp(max=max_weight)
 
-    def weights(self, mask: Tensor) -> Tensor:
+    def weigh(self, log_relevance: Tensor, labels: Tensor, mask: Tensor, drawn: int) -> Tensor:
         """P(o_1)/P(o_i) as measured."""
         return self._weights
-
-    def learn(self, log_relevance: Tensor, labels: Tensor, mask: Tensor, drawn: int) -> None:
-        """Nothing is learned."""
 
     def propensity(self) -> Propensity:
         """What was given."""
@@ -95,18 +92,14 @@ class DualLearning:
         self._settings = settings
         self._optimizer = Optimizer(self.model, settings.propensity_rate, settings)
 
-    def weights(self, mask: Tensor) -> Tensor:
-        """P_E(o_1)/P_E(o_i) as believed now."""
-        with torch.no_grad():
-            log_examination = masked_log_softmax(self.model(mask), mask)
-        return ratio_to_first(log_examination, self._settings.max_weight)
-
-    def learn(self, log_relevance: Tensor, labels: Tensor, mask: Tensor, drawn: int) -> None:
-        """One step of φ on l̂_IRW."""
+    def weigh(self, log_relevance: Tensor, labels: Tensor, mask: Tensor, drawn: int) -> Tensor:
+        """P_E(o_1)/P_E(o_i) as believed before this batch, and one step of φ on l̂_IRW."""
         log_examination = masked_log_softmax(self.model(mask), mask)
+        weights = ratio_to_first(log_examination, self._settings.max_weight)
         inverse_relevance = ratio_to_first(log_relevance, self._settings.max_weight)
         losses = softmax_cross_entropy(log_examination, labels, inverse_relevance)
         self._optimizer.step(losses.sum(), drawn, inverse_relevance * labels)
+        return weights
 
     def propensity(self) -> Propensity:
         """The learned curve."""
