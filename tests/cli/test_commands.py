@@ -19,6 +19,7 @@ COMMANDS = (
     "rank",
     "evaluate",
     "reproduce oracle-mode",
+    "reproduce realistic-mode",
 )
 
 Command = Callable[..., tuple[int, str, str]]
@@ -173,6 +174,23 @@ def test_reproduce_prints_results_as_json(tmp_path: Path, command: Command) -> N
     assert set(results["significance"]["p_values"]) == {"naive", "initial"}
 
 
+def test_realistic_mode_draws_the_papers_figures(tmp_path: Path, command: Command) -> None:
+    code, out, _ = command(
+        "reproduce", "realistic-mode", "--preset", "tiny", "--seeds", 1, "--jobs", 1, "--json",
+        "--etas", "0,1,2", "--steps", 40, "--out", tmp_path,
+    )  # fmt: skip
+    assert code == 0
+    runs = json.loads(out)["runs"]
+    assert {(run["method"], run["eta"]) for run in runs} == {
+        (method, eta) for method in ("naive", "randlist", "dla") for eta in (0, 1, 2)
+    }
+    measured = [run["propensity"] for run in runs if run["method"] == "randlist"]
+    assert len({tuple(p["examination"]) for p in measured}) == 1
+    assert min(p["mse"] for p in measured) == measured[1]["mse"]
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"figure-eta-ndcg10.svg", "figure-eta-err10.svg", "figure-eta-mse.svg"} <= names
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -219,6 +237,7 @@ def test_reproduce_prints_results_as_json(tmp_path: Path, command: Command) -> N
         (["reproduce", "oracle-mode", "--data", "mq2008"], "--root"),
         (["reproduce", "oracle-mode", "--data", "mq", "--root", "{1}"], "mq2008"),
         (["reproduce", "oracle-mode", "--methods", "dla,magic"], "magic"),
+        (["reproduce", "realistic-mode", "--etas", "0,much"], "--etas takes numbers"),
     ],
 )  # fmt: skip
 def test_bad_input_ends_with_one_sentence_and_exit_code_2(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,8 +22,8 @@ from dualrank.cli.terminal import (
 from dualrank.errors import SettingsError
 
 if TYPE_CHECKING:
-    from dualrank.experiments.oracle_mode import OracleMode
     from dualrank.experiments.results import Results
+    from dualrank.experiments.tasks import Task
 
 Jobs = Annotated[
     int, typer.Option(help="Processes at a time, one thread each; 0: one per core.", min=0)
@@ -63,11 +65,12 @@ def demo(
     """
     from dataclasses import replace
 
-    from dualrank.experiments.oracle_mode import OracleMode
+    from dualrank.experiments.oracle_mode import OracleMode, run_oracle_mode
 
     experiment = replace(OracleMode.preset(preset.value), seeds=(seed,))
     command = f"dualrank demo --preset {preset.value} --seed {seed}"
-    _run(experiment, "demo", out, jobs, as_json, command)
+    run = partial(run_oracle_mode, experiment, name="demo")
+    _run(experiment.tasks, run, out, jobs, as_json, command)
 
 
 @reproduce.command("oracle-mode")
@@ -130,7 +133,7 @@ def oracle_mode(
 
     from dualrank.clicks.position_based import PositionBasedUser
     from dualrank.experiments.collection import Collection
-    from dualrank.experiments.oracle_mode import OracleMode
+    from dualrank.experiments.oracle_mode import OracleMode, run_oracle_mode
 
     if (data is None) != (root is None):
         raise SettingsError("--data NAME and --root DIR go together: the set and where it lies")
@@ -178,7 +181,57 @@ def oracle_mode(
     words += ["--elu-output"] * elu_output + ["--tune"] * tune
     words += [f"--methods {methods}"] if methods else []
     command = " ".join(words)
-    _run(experiment, "oracle-mode", out, jobs, as_json, command)
+    _run(experiment.tasks, partial(run_oracle_mode, experiment), out, jobs, as_json, command)
+
+
+@reproduce.command("realistic-mode")
+def realistic_mode(
+    preset: Annotated[
+        Preset, typer.Option(help="Size of the generated data and of the training.")
+    ] = Preset.laptop,
+    seeds: Annotated[int, typer.Option(help="How many seeds.", min=1)] = 5,
+    etas: Annotated[
+        str | None, typer.Option(help="Severities in training, separated by commas.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Training steps.", min=1)] = None,
+    world: Annotated[int, typer.Option(help="The seed of the generated world.", min=0)] = 0,
+    out: Out = Path("runs/realistic-mode"),
+    seed: Seed = 0,
+    jobs: Jobs = 0,
+    as_json: Json = False,
+) -> None:
+    """The paper's Figures 1 and 2: users have changed since their examination was measured.
+
+    Propensities are measured at severity 1, clicks in training come at others.
+
+    Example: dualrank reproduce realistic-mode --seeds 5
+    """
+    from dataclasses import replace
+
+    from dualrank.experiments.collection import Collection
+    from dualrank.experiments.realistic_mode import RealisticMode, run_realistic_mode
+
+    experiment = RealisticMode.preset(preset.value, Collection(preset.value, world=world))
+    experiment = replace(experiment, seeds=tuple(range(seed, seed + seeds)))
+    command = (
+        f"dualrank reproduce realistic-mode --preset {preset.value} --world {world} "
+        f"--seeds {seeds} --seed {seed}"
+    )
+    if etas is not None:
+        experiment = replace(experiment, etas=_numbers(etas))
+        command += f" --etas {etas}"
+    if steps is not None:
+        training = replace(experiment.recipe.training, steps=steps)
+        experiment = replace(experiment, recipe=replace(experiment.recipe, training=training))
+        command += f" --steps {steps}"
+    _run(experiment.tasks, partial(run_realistic_mode, experiment), out, jobs, as_json, command)
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(number) for number in text.split(","))
+    except ValueError as error:
+        raise SettingsError(f"--etas takes numbers separated by commas, not {text!r}") from error
 
 
 def _fold(text: str) -> int | None:
@@ -190,16 +243,20 @@ def _fold(text: str) -> int | None:
 
 
 def _run(
-    experiment: OracleMode, name: str, out: Path, jobs: int, as_json: bool, command: str
+    tasks: list[Task],
+    run: Callable[..., Results],
+    out: Path,
+    jobs: int,
+    as_json: bool,
+    command: str,
 ) -> None:
     from dualrank.experiments.kept_runs import KeptRuns
-    from dualrank.experiments.oracle_mode import run_oracle_mode
     from dualrank.report.directory import write_experiment
 
-    names = [str(task) for task in experiment.tasks]
+    names = [str(task) for task in tasks]
     kept = KeptRuns(out / "unfinished")
     with progress_bars() as progress:
-        whole = progress.add_task(name, total=len(names))
+        whole = progress.add_task("all", total=len(names))
         bars: dict[int, Any] = {}
 
         def report(index: int, done: int, total: int) -> None:
@@ -207,9 +264,7 @@ def _run(
                 bars[index] = progress.add_task(f"  {names[index]}", total=total)
             progress.update(bars[index], completed=done, total=total, visible=done < total)
 
-        results = run_oracle_mode(
-            experiment,
-            name=name,
+        results = run(
             jobs=jobs or os.cpu_count() or 1,
             report=report,
             finished=lambda: progress.advance(whole),

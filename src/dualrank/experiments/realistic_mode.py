@@ -1,0 +1,100 @@
+"""Realistic Mode, the paper's Figures 1 and 2: users have changed since randomisation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dualrank.clicks.position_based import PositionBasedUser
+from dualrank.errors import SettingsError
+from dualrank.experiments.collection import Collection
+from dualrank.experiments.comparison import compare_with_reference
+from dualrank.experiments.kept_runs import KeptRuns
+from dualrank.experiments.methods import METHODS, Recipe, Users, describe
+from dualrank.experiments.oracle_mode import RECIPES
+from dualrank.experiments.parallel import Report
+from dualrank.experiments.results import Results
+from dualrank.experiments.runner import run_tasks
+from dualrank.experiments.tasks import Task
+from dualrank.version import __version__
+
+ETAS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
+
+
+@dataclass(frozen=True)
+class RealisticMode:
+    """Training clicks at several severities η, propensities measured at one."""
+
+    collection: Collection
+    recipe: Recipe
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    etas: tuple[float, ...] = ETAS
+    measured_eta: float = 1.0
+    methods: tuple[str, ...] = ("naive", "randlist", "dla")
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.methods if name not in METHODS]
+        if unknown:
+            raise SettingsError(f"unknown method {unknown[0]!r}; known are {', '.join(METHODS)}")
+        if not self.seeds or not self.etas:
+            raise SettingsError("an experiment needs at least one seed and one eta")
+        self.collection.check_seeds(self.seeds)
+
+    @classmethod
+    def preset(cls, name: str, collection: Collection | None = None) -> RealisticMode:
+        """The experiment of a preset, on generated data unless another collection is given."""
+        if name not in RECIPES:
+            raise SettingsError(f"unknown preset {name!r}; known are {', '.join(RECIPES)}")
+        return cls(collection or Collection(name), RECIPES[name])
+
+    @property
+    def tasks(self) -> list[Task]:
+        """One task per seed, severity and method."""
+        measured = PositionBasedUser(eta=self.measured_eta)
+        return [
+            Task(
+                self.collection,
+                Users(training=PositionBasedUser(eta=eta), randomisation=measured),
+                self.recipe.with_seed(seed),
+                method,
+                setting={"eta": eta},
+            )
+            for seed in self.seeds
+            for eta in self.etas
+            for method in self.methods
+        ]
+
+
+def run_realistic_mode(
+    experiment: RealisticMode,
+    *,
+    jobs: int = 1,
+    report: Report | None = None,
+    finished: Callable[[], None] | None = None,
+    kept: KeptRuns | None = None,
+) -> Results:
+    """Train at every severity, and compare with dual learning at each of them."""
+    trained = run_tasks(experiment.tasks, jobs=jobs, report=report, finished=finished, kept=kept)
+    pool = experiment.collection.new_for_every_seed
+    at_eta = {
+        f"{eta:g}": compare_with_reference(
+            [t for t in trained if getattr(t.run, "eta", None) == eta], pool=pool
+        )
+        for eta in experiment.etas
+    }
+    settings = {
+        "data": experiment.collection.describe(experiment.seeds),
+        **trained[0].sizes.model_dump(),
+        **describe(experiment.recipe),
+        "seeds": list(experiment.seeds),
+        "measured_eta": experiment.measured_eta,
+        "etas": list(experiment.etas),
+        "epsilon": PositionBasedUser().epsilon,
+        "version": __version__,
+    }
+    return Results(
+        experiment="realistic-mode",
+        settings=settings,
+        runs=[result.run for result in trained],
+        significance={"by_eta": at_eta},
+    )
