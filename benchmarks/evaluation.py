@@ -7,7 +7,6 @@ the same run on one thread, and the median of such pairs: it says the same on a 
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -15,6 +14,7 @@ import pytrec_eval
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from benchmarks.timing import seconds
 from dualrank.data.dataset import Dataset
 from dualrank.evaluation.evaluator import Evaluator, evaluate
 from dualrank.evaluation.significance import fisher_test
@@ -22,13 +22,6 @@ from dualrank.evaluation.significance import fisher_test
 QUERIES, DOCUMENTS = 6_900, 24
 PERMUTATIONS = 100_000
 PEER_MEASURES = {"map", "ndcg_cut.1,3,5,10"}
-
-
-def seconds(task: Callable[[], object]) -> float:
-    """The time that one call takes."""
-    start = time.perf_counter()
-    task()
-    return time.perf_counter() - start
 
 
 def compare(

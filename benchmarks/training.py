@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from benchmarks.timing import seconds
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
@@ -28,13 +28,6 @@ from dualrank.learning.weighting import DualLearning
 from dualrank.rankers.network import DNN
 
 LISTS, DEPTH, POOL = 256, 10, 4_000
-
-
-def seconds(task: Callable[[], object]) -> float:
-    """The time that one call takes."""
-    start = time.perf_counter()
-    task()
-    return time.perf_counter() - start
 
 
 def compare(

@@ -10,7 +10,8 @@ from dualrank.errors import SettingsError
 from dualrank.evaluation.metric import PAPER_METRICS
 from dualrank.experiments.collection import Collection
 from dualrank.experiments.methods import METHODS
-from dualrank.experiments.oracle_mode import RECIPES, OracleMode, run_oracle_mode
+from dualrank.experiments.oracle_mode import OracleMode, run_oracle_mode
+from dualrank.experiments.presets import RECIPES
 from dualrank.experiments.results import Results
 
 

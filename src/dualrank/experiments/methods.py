@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
@@ -46,6 +46,13 @@ METHODS = {
     "initial": Method("initial", labels="grades"),
     "oracle": Method("dnn", labels="grades"),
 }
+
+
+def require_known(names: Iterable[str]) -> None:
+    """Refuse a method that does not exist, and say which do."""
+    for name in names:
+        if name not in METHODS:
+            raise SettingsError(f"unknown method {name!r}; known are {', '.join(METHODS)}")
 
 
 @dataclass(frozen=True)
@@ -98,8 +105,7 @@ def run_method(
 
     `measured` are the propensities of randomisation, where they are at hand already.
     """
-    if name not in METHODS:
-        raise SettingsError(f"unknown method {name!r}; known are {', '.join(METHODS)}")
+    require_known([name])
     started = time.perf_counter()
     method = METHODS[name]
     believed: Propensity | None = None

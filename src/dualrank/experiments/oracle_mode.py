@@ -10,21 +10,13 @@ from dualrank.errors import SettingsError
 from dualrank.experiments.collection import Collection
 from dualrank.experiments.comparison import compare_with_reference
 from dualrank.experiments.kept_runs import KeptRuns
-from dualrank.experiments.methods import METHODS, Recipe, Users, describe
+from dualrank.experiments.methods import METHODS, Recipe, Users, describe, require_known
 from dualrank.experiments.parallel import Report
+from dualrank.experiments.presets import recipe_of
 from dualrank.experiments.results import Results
 from dualrank.experiments.runner import run_tasks, truth_of
 from dualrank.experiments.tasks import Task
-from dualrank.learning.settings import TrainingSettings
-from dualrank.rankers.network import DNN
 from dualrank.version import __version__
-
-RECIPES = {
-    "tiny": Recipe(TrainingSettings(steps=300), DNN((32,)), randomised_sessions=100_000),
-    "laptop": Recipe(TrainingSettings(steps=4_000), DNN((256, 128))),
-    "full": Recipe(TrainingSettings(steps=10_000), DNN((512, 256, 128))),
-}
-"""The hyper-parameters that go with the generator's presets."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +31,7 @@ class OracleMode:
     tuned: bool = False
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.methods if name not in METHODS]
-        if unknown:
-            raise SettingsError(f"unknown method {unknown[0]!r}; known are {', '.join(METHODS)}")
+        require_known(self.methods)
         if not self.seeds:
             raise SettingsError("an experiment needs at least one seed")
         self.collection.check_seeds(self.seeds)
@@ -49,9 +39,7 @@ class OracleMode:
     @classmethod
     def preset(cls, name: str, collection: Collection | None = None) -> OracleMode:
         """The experiment of a preset, on generated data unless another collection is given."""
-        if name not in RECIPES:
-            raise SettingsError(f"unknown preset {name!r}; known are {', '.join(RECIPES)}")
-        return cls(collection or Collection(name), RECIPES[name])
+        return cls(collection or Collection(name), recipe_of(name))
 
     @property
     def tasks(self) -> list[Task]:

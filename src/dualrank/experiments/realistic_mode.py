@@ -10,9 +10,9 @@ from dualrank.errors import SettingsError
 from dualrank.experiments.collection import Collection
 from dualrank.experiments.comparison import compare_with_reference
 from dualrank.experiments.kept_runs import KeptRuns
-from dualrank.experiments.methods import METHODS, Recipe, Users, describe
-from dualrank.experiments.oracle_mode import RECIPES
+from dualrank.experiments.methods import Recipe, Users, describe, require_known
 from dualrank.experiments.parallel import Report
+from dualrank.experiments.presets import recipe_of
 from dualrank.experiments.results import Results
 from dualrank.experiments.runner import run_tasks
 from dualrank.experiments.tasks import Task
@@ -33,9 +33,7 @@ class RealisticMode:
     methods: tuple[str, ...] = ("naive", "randlist", "dla")
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.methods if name not in METHODS]
-        if unknown:
-            raise SettingsError(f"unknown method {unknown[0]!r}; known are {', '.join(METHODS)}")
+        require_known(self.methods)
         if not self.seeds or not self.etas:
             raise SettingsError("an experiment needs at least one seed and one eta")
         self.collection.check_seeds(self.seeds)
@@ -43,9 +41,7 @@ class RealisticMode:
     @classmethod
     def preset(cls, name: str, collection: Collection | None = None) -> RealisticMode:
         """The experiment of a preset, on generated data unless another collection is given."""
-        if name not in RECIPES:
-            raise SettingsError(f"unknown preset {name!r}; known are {', '.join(RECIPES)}")
-        return cls(collection or Collection(name), RECIPES[name])
+        return cls(collection or Collection(name), recipe_of(name))
 
     @property
     def tasks(self) -> list[Task]:

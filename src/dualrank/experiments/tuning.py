@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dualrank.errors import SettingsError
 from dualrank.evaluation.evaluator import evaluate
 from dualrank.experiments.methods import (
     METHODS,
@@ -13,6 +12,7 @@ from dualrank.experiments.methods import (
     Recipe,
     Users,
     measure_by_randomisation,
+    require_known,
     run_method,
 )
 from dualrank.experiments.simulation import Simulation
@@ -42,8 +42,7 @@ def candidates(method: str, recipe: Recipe) -> list[tuple[dict[str, Any], Recipe
 
     The propensity rate keeps its ratio to the ranker's rate.
     """
-    if method not in METHODS:
-        raise SettingsError(f"unknown method {method!r}; known are {', '.join(METHODS)}")
+    require_known([method])
     ranker = METHODS[method].ranker
     if ranker == "svm":
         return [({"C": C}, replace(recipe, C=C)) for C in C_VALUES]
