@@ -24,7 +24,7 @@ from dualrank.learning.checkpoint import write_checkpoint
 from dualrank.learning.feedback import Batch, SimulatedClicks
 from dualrank.learning.settings import TrainingSettings
 from dualrank.learning.trainer import Trainer
-from dualrank.learning.weighting import DualLearning
+from dualrank.learning.weighting import DualLearning, NoCorrection
 from dualrank.rankers.network import DNN
 
 LISTS, DEPTH, POOL = 256, 10, 4_000
@@ -87,9 +87,14 @@ class EveryListClicked:
 
 
 def trainer(
-    features: int, hidden: tuple[int, ...], *, every_list: bool, precision: str = "float32"
+    features: int,
+    hidden: tuple[int, ...],
+    *,
+    every_list: bool,
+    dual: bool = True,
+    precision: str = "float32",
 ) -> Trainer:
-    """Dual learning on random documents with the grades of a web search."""
+    """Dual learning, or naive training, on random documents with the grades of a web search."""
     rng = np.random.default_rng(0)
     grades = rng.choice(5, POOL * DEPTH, p=[0.26, 0.36, 0.28, 0.08, 0.02])
     matrix = rng.standard_normal((POOL * DEPTH, features), dtype=np.float32)
@@ -102,7 +107,7 @@ def trainer(
         DNN(hidden, precision=precision).build(features),  # type: ignore[arg-type]
         torch.from_numpy(data.features),
         EveryListClicked(clicks) if every_list else clicks,
-        DualLearning(DEPTH, settings),
+        DualLearning(DEPTH, settings) if dual else NoCorrection(),
         settings,
     )
 
@@ -140,12 +145,15 @@ def main() -> bool:
             limit=1.15 * share,
             repetitions=41,
         ),
-        compare(
-            "step, 33 features, 128",
-            trainer(*small, every_list=True).step,
-            small_floor,
-            limit=2.6,
-            repetitions=301,
+        *(
+            compare(
+                f"step, 33 features, 128, {name}",
+                trainer(*small, every_list=True, dual=dual).step,
+                small_floor,
+                limit=2.6,
+                repetitions=301,
+            )
+            for name, dual in (("naive", False), ("dual learning", True))
         ),
     ]
     if has_bfloat16():

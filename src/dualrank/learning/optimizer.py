@@ -56,7 +56,7 @@ class Optimizer:
         by_sessions = self._settings.normalisation == "sessions"
         loss = loss / (drawn if by_sessions else weighted_labels.sum().clamp(min=1e-12))
         gradients = torch.autograd.grad(loss, self._parameters)
-        norm = float(nn.utils.get_total_norm(gradients))
+        norm = math.hypot(*(float(torch.linalg.vector_norm(g)) for g in gradients))
         if not math.isfinite(norm):
             self.left_out += 1
             return
