@@ -109,6 +109,9 @@ def oracle_mode(
     elu_output: Annotated[
         bool, typer.Option("--elu-output", help="The network as the paper prints it.")
     ] = False,
+    precision: Annotated[
+        str, typer.Option(help="Of matrix products in training: float32 or bfloat16.")
+    ] = "float32",
     C: Annotated[float | None, typer.Option("--C", help="The SVM's weight of errors.")] = None,
     epsilon: Annotated[float, typer.Option(help="The click noise.")] = 0.1,
     eta: Annotated[float, typer.Option(help="The severity of the position bias.")] = 1.0,
@@ -166,6 +169,7 @@ def oracle_mode(
         ranker=replace(
             recipe.ranker,
             elu_output=elu_output,
+            precision=precision,  # type: ignore[arg-type]
             hidden=recipe.ranker.hidden if hidden is None else layer_sizes(hidden),
         ),
         C=recipe.C if C is None else C,
@@ -178,6 +182,7 @@ def oracle_mode(
     words += [f"--{name.replace('_', '-')} {value}" for name, value in given.items()]
     beside = {"hidden": hidden, "C": C, "epsilon": None if epsilon == 0.1 else epsilon}
     words += [f"--{name} {value}" for name, value in beside.items() if value is not None]
+    words += [f"--precision {precision}"] * (precision != "float32")
     words += ["--elu-output"] * elu_output + ["--tune"] * tune
     words += [f"--methods {methods}"] if methods else []
     command = " ".join(words)
