@@ -33,7 +33,9 @@ def test_a_setting_out_of_its_range_is_refused(change, sentence):
 
 
 def test_the_bounds_themselves_are_allowed():
-    TrainingSettings(steps=1, batch_size=1, max_weight=1.0, weight_decay=0.0, seed=0)
+    bounds = {"steps": 1, "batch_size": 1, "max_weight": 1.0, "weight_decay": 0.0, "seed": 0}
+    settings = TrainingSettings(**bounds)
+    assert {name: getattr(settings, name) for name in bounds} == bounds
 
 
 def test_an_unknown_metric_is_refused_before_training():

@@ -27,8 +27,8 @@ class Optimizer:
     Weight decay is for matrices only: biases need none, and on φ it would pull the examination
     curve towards the uniform one.
 
-    The updates are written out because `torch.optim` spends more time around them than in them: on
-    a small model a fifth of a step.
+    The updates are written out because on a small model `torch.optim` spends more time around them
+    than in them.
     """
 
     def __init__(self, model: nn.Module, rate: float, settings: TrainingSettings) -> None:

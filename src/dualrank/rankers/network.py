@@ -191,8 +191,8 @@ class _EluStack(torch.autograd.Function):
 def _elu_(a: Tensor, scratch: Tensor) -> None:
     """elu in place, as max(a, min(e^a − 1, 0)).
 
-    It differs from torch's own by rounding and takes about half the time, of which a small network
-    spends more here than in its matrix products.
+    It differs from torch's own by rounding and takes about half the time, which counts in a small
+    network.
     """
     torch.exp(a, out=scratch)
     torch.maximum(a, scratch.sub_(1).clamp_(max=0), out=a)
