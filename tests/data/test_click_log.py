@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualrank.data.click_log import ClickLog
+from dualrank.data.click_log import ClickLog, Column
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.errors import DataError
@@ -252,3 +252,23 @@ def test_part_of_the_lists_is_part_of_the_log():
 def test_a_log_says_what_it_holds():
     log = ClickLog.from_frame(table_of(SESSIONS), DATA)
     assert repr(log) == "ClickLog(3 sessions, 2 lists, 2 click patterns)"
+
+
+def test_rows_that_differ_in_a_column_stand_apart_and_can_be_split():
+    lists = RankedLists(np.array([[0, 1], [1, 0]], np.int32), np.zeros(2, np.int32))
+    clicks = np.array([[1, 0], [1, 0], [0, 0], [1, 0]], bool)
+    device = Column(("phone", "desk"), np.array([0, 1, 1, 0], np.int32))
+    log = ClickLog.from_clicks(lists, np.array([0, 0, 1, 0]), clicks, columns={"device": device})
+    assert log.counts.tolist() == [2, 1, 1]
+    parts = log.split("device")
+    assert {name: part.sessions for name, part in parts.items()} == {"phone": 2, "desk": 2}
+    assert {name: len(part.lists) for name, part in parts.items()} == {"phone": 1, "desk": 2}
+    with pytest.raises(DataError, match="no column 'layout'.*it has device"):
+        log.split("layout")
+
+
+def test_a_log_without_names_asks_for_the_data_set():
+    lists = RankedLists(np.array([[0, 1]], np.int32), np.zeros(1, np.int32))
+    log = ClickLog.from_clicks(lists, np.array([0]), np.array([[1, 0]], bool))
+    with pytest.raises(DataError, match="give the data set"):
+        log.to_table()

@@ -43,11 +43,23 @@ def problem():
     return sample_log(data, lists, PositionBasedUser(), 2_000, rng), data
 
 
-def train(folder, checkpoint):
-    """Train, or continue, and save the model."""
+def train(folder, checkpoint, last_step=None):
+    """Train, or continue, and save the model; at `last_step` wait to be killed."""
     torch.set_num_threads(1)
     log, data = problem()
-    fit(log, data, ranker=DNN((3,)), settings=SETTINGS, checkpoint=checkpoint).save(folder)
+
+    def wait_at_the_end(step, _):
+        while last_step is not None and step >= last_step:
+            signal.pause()
+
+    fit(
+        log,
+        data,
+        ranker=DNN((3,)),
+        settings=SETTINGS,
+        checkpoint=checkpoint,
+        progress=wait_at_the_end,
+    ).save(folder)
 
 
 def digest(folder):
@@ -101,9 +113,10 @@ def main(folder, kills):
         raise SystemExit("the run that was never killed failed")
     whole = time.perf_counter() - started
     checkpoint, steps = folder / "checkpoint.safetensors", []
-    for _ in range(kills):
-        child = in_a_fork(train, folder / "killed", checkpoint)
-        # On average the kills are spread over half of the training.
+    for kill in range(kills):
+        # However slow or fast this machine is just now, no attempt comes to the end.
+        last_step = SETTINGS.steps // (kills + 1) * (kill + 1)
+        child = in_a_fork(train, folder / "killed", checkpoint, last_step)
         steps.append(kill_after(child, rng.uniform(0, whole / kills), checkpoint))
     subprocess.run([sys.executable, __file__, folder], check=True)
     print(digest(folder / "never-killed"), digest(folder / "killed"), *steps)

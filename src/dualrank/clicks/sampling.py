@@ -29,7 +29,7 @@ def sample_log(
         block = slice(start, start + SESSIONS_PER_BLOCK)
         luck = rng.random(clicks[block].shape, dtype=np.float32)
         clicks[block] = luck < probabilities[chosen[block]]
-    return ClickLog.from_clicks(lists, chosen, clicks)
+    return ClickLog.from_clicks(lists, chosen, clicks, catalogue=dataset.catalogue)
 
 
 def sample_click_counts(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,24 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dualrank.data.catalogue import Catalogue
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.errors import DataError
 
 COLUMNS = ("session_id", "query_id", "doc_id", "position", "clicked")
+
+
+PERIOD = "period"
+"""The column that says in which part of the log's time a session was."""
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """What else is known of the sessions of each row: `names[codes[p]]`, such as a device."""
+
+    names: tuple[str, ...]
+    codes: NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,12 +38,18 @@ class ClickLog:
 
     `clicks[p]` is one pattern on list `list_of[p]`, seen in `counts[p]` sessions. A log of
     millions of sessions becomes as many rows as there are different things that happened.
+
+    `columns` hold what else tells sessions apart: contexts such as a device, and the `PERIOD` of
+    the log. Sessions that differ in one of them stand in rows of their own. `catalogue` names the
+    documents that the lists point to.
     """
 
     lists: RankedLists
     list_of: NDArray[np.int32]
     clicks: NDArray[np.bool_]
     counts: NDArray[np.int64]
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    catalogue: Catalogue | None = None
 
     def __repr__(self) -> str:
         return (
@@ -58,9 +78,39 @@ class ClickLog:
         """The part of the log on these lists (indices, each at most once)."""
         new_index = np.full(len(self.lists), -1, dtype=np.int32)
         new_index[chosen] = np.arange(len(chosen))
-        kept = new_index[self.list_of] >= 0
+        part = self.take_rows(np.flatnonzero(new_index[self.list_of] >= 0))
         lists = RankedLists(self.lists.documents[chosen], self.lists.queries[chosen])
-        return ClickLog(lists, new_index[self.list_of[kept]], self.clicks[kept], self.counts[kept])
+        return replace(part, lists=lists, list_of=new_index[part.list_of])
+
+    def take_rows(self, rows: NDArray[np.integer]) -> ClickLog:
+        """These rows only, over the same lists (some of which may then have no session)."""
+        columns = {
+            name: Column(column.names, column.codes[rows]) for name, column in self.columns.items()
+        }
+        return replace(
+            self,
+            list_of=self.list_of[rows],
+            clicks=self.clicks[rows],
+            counts=self.counts[rows],
+            columns=columns,
+        )
+
+    def column(self, name: str) -> Column:
+        """One of `columns`, or an error that says which there are."""
+        if name not in self.columns:
+            known = ", ".join(self.columns) or "none"
+            raise DataError(f"the log has no column {name!r} beside the clicks; it has {known}")
+        return self.columns[name]
+
+    def split(self, name: str) -> dict[str, ClickLog]:
+        """The log cut by the values of a column; each part has only the lists that it showed."""
+        column = self.column(name)
+        parts = {}
+        for code, value in enumerate(column.names):
+            part = self.take_rows(np.flatnonzero(column.codes == code))
+            if len(part.counts):
+                parts[value] = part.take_lists(np.unique(part.list_of))
+        return parts
 
     @classmethod
     def from_clicks(
@@ -69,18 +119,32 @@ class ClickLog:
         list_of: NDArray[np.integer],
         clicks: NDArray[np.bool_],
         counts: NDArray[np.integer] | None = None,
+        *,
+        columns: Mapping[str, Column] | None = None,
+        catalogue: Catalogue | None = None,
     ) -> ClickLog:
         """Sum rows (by default one per session) into distinct patterns."""
-        packed = np.packbits(clicks, axis=1)
-        key = np.concatenate([np.asarray(list_of, dtype=">i4")[:, None].view(np.uint8), packed], 1)
+        columns = columns or {}
+        numbers = [np.asarray(list_of), *(column.codes for column in columns.values())]
+        key = np.concatenate(
+            [np.asarray(n, dtype=">i4")[:, None].view(np.uint8) for n in numbers]
+            + [np.packbits(clicks, axis=1)],
+            axis=1,
+        )
         _, first, inverse = np.unique(
             np.ascontiguousarray(key).view(f"V{key.shape[1]}")[:, 0],
             return_index=True,
             return_inverse=True,
         )
         weights = np.ones(len(clicks)) if counts is None else counts
-        totals = np.bincount(inverse, weights, len(first)).astype(np.int64)
-        return cls(lists, np.asarray(list_of, dtype=np.int32)[first], clicks[first], totals)
+        return cls(
+            lists,
+            np.asarray(list_of, dtype=np.int32)[first],
+            clicks[first],
+            np.bincount(inverse, weights, len(first)).astype(np.int64),
+            {name: Column(c.names, c.codes[first]) for name, c in columns.items()},
+            catalogue,
+        )
 
     @classmethod
     def from_parquet(cls, path: str | Path, dataset: Dataset) -> ClickLog:
@@ -104,20 +168,31 @@ class ClickLog:
         with duckdb.connect() as connection:
             return _reduce(connection, connection.from_arrow(table), dataset, "the log")
 
-    def to_table(self, dataset: Dataset) -> pa.Table:
-        """The long log: one row per displayed document of every session, sessions numbered."""
+    def to_table(self, named_by: Dataset | None = None) -> pa.Table:
+        """The long log: one row per displayed document of every session, sessions numbered.
+
+        Queries and documents are named by the log's own catalogue, or that of a data set.
+        """
+        catalogue = self.catalogue if named_by is None else named_by.catalogue
+        if catalogue is None:
+            raise DataError("this log does not know the names of its documents; give the data set")
         pattern = np.repeat(np.arange(len(self.counts)), self.counts)
         documents = self.lists.documents[self.list_of[pattern]]
         session, position = np.nonzero(documents != PADDING)
         shown = documents[session, position]
-        queries = dataset.query_ids[self.lists.queries[self.list_of[pattern]]]
+        queries = catalogue.query_ids[self.lists.queries[self.list_of[pattern]]]
+        contexts = {
+            name: pa.array(column.names).take(pa.array(column.codes[pattern][session]))
+            for name, column in self.columns.items()
+        }
         return pa.table(
             {
                 "session_id": session,
                 "query_id": pa.array(queries).take(pa.array(session)),
-                "doc_id": pa.array(dataset.ids_of_documents()).take(pa.array(shown)),
+                "doc_id": pa.array(catalogue.doc_ids).take(pa.array(shown)),
                 "position": (position + 1).astype(np.int32),
                 "clicked": self.clicks[pattern][session, position],
+                **contexts,
             }
         )
 
@@ -206,10 +281,10 @@ def _reduce(
     reduced: pa.Table = connection.sql(_REDUCE).to_arrow_table()
     if reduced.num_rows == 0:
         raise DataError(f"{name}: the log is empty")
-    return _from_reduced(reduced)
+    return _from_reduced(reduced, dataset.catalogue)
 
 
-def _from_reduced(reduced: pa.Table) -> ClickLog:
+def _from_reduced(reduced: pa.Table, catalogue: Catalogue) -> ClickLog:
     documents = reduced["documents"].combine_chunks()
     lengths = documents.value_lengths().to_numpy(zero_copy_only=False)
     depth = int(lengths.max())
@@ -222,5 +297,9 @@ def _from_reduced(reduced: pa.Table) -> ClickLog:
     queries = reduced["query"].to_numpy()[first].astype(np.int32)
     counts = reduced["sessions"].to_numpy().astype(np.int64)
     return ClickLog(
-        RankedLists(distinct, queries), list_of.reshape(-1).astype(np.int32), clicks, counts
+        RankedLists(distinct, queries),
+        list_of.reshape(-1).astype(np.int32),
+        clicks,
+        counts,
+        catalogue=catalogue,
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dualrank.data.catalogue import Catalogue
 from dualrank.errors import DataError
 
 
@@ -139,6 +140,11 @@ class Dataset:
         if self.doc_ids is not None:
             return self.doc_ids
         return np.arange(self.document_count).astype(str)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The names of the queries and documents."""
+        return Catalogue(self.query_ids, self.ids_of_documents(), self.query_of_document)
 
     def require_grades(self) -> NDArray[np.float32]:
         """The grades, or an error that says that they are missing."""

@@ -119,4 +119,5 @@ def _lists_from_rows(
     documents[dataset.query_of_document, expected - 1] = np.arange(len(order))
     pattern[dataset.query_of_document, expected - 1] = clicked[order].astype(bool)
     lists = RankedLists(documents, np.arange(len(dataset), dtype=np.int32))
-    return dataset, ClickLog.from_clicks(lists, np.arange(len(dataset)), pattern)
+    log = ClickLog.from_clicks(lists, np.arange(len(dataset)), pattern, catalogue=dataset.catalogue)
+    return dataset, log

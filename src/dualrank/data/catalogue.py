@@ -1,0 +1,21 @@
+"""The names behind the numbers: which query and which document each index stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Catalogue:
+    """Queries, and the documents that are known for each of them.
+
+    A document that is known for two queries stands here twice: an index is one query–document
+    pair. `query_of_document` points into `query_ids`.
+    """
+
+    query_ids: NDArray[np.str_]
+    doc_ids: NDArray[np.str_]
+    query_of_document: NDArray[np.int64]

@@ -1,0 +1,1 @@
+"""Can this log be trusted, and for what?"""
