@@ -263,7 +263,7 @@ def test_rows_that_differ_in_a_column_stand_apart_and_can_be_split():
     parts = log.split("device")
     assert {name: part.sessions for name, part in parts.items()} == {"phone": 2, "desk": 2}
     assert {name: len(part.lists) for name, part in parts.items()} == {"phone": 1, "desk": 2}
-    with pytest.raises(DataError, match="no column 'layout'.*it has device"):
+    with pytest.raises(DataError, match=r"no column 'layout'.*it has device"):
         log.split("layout")
 
 
