@@ -53,8 +53,17 @@ def simulate(
     data: Annotated[Path, typer.Argument(help="LETOR text with grades.")],
     out: Annotated[Path, typer.Option("--out", help="The click log to write (.parquet).")],
     sessions: Annotated[int, typer.Option(help="How many sessions.", min=1)] = 100_000,
-    eta: Annotated[float, typer.Option(help="The severity of the position bias.")] = 1.0,
-    epsilon: Annotated[float, typer.Option(help="The click noise.")] = 0.1,
+    click_model: Annotated[
+        str,
+        typer.Option(
+            help="How users click: pbm, pbm-trust, cascade, dcm, ccm, ubm, sdbn, dbn, "
+            "or a JSON file with a user of your own."
+        ),
+    ] = "pbm",
+    eta: Annotated[
+        float | None, typer.Option(help="The severity of the position bias (1), for pbm.")
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option(help="The click noise (0.1).")] = None,
     depth: Annotated[int, typer.Option(help="Documents per list.", min=1, max=10)] = 10,
     max_grade: MaxGrade = None,
     seed: Seed = 0,
@@ -65,20 +74,29 @@ def simulate(
     The initial ranker is a Ranking SVM on the grades of 1% of the queries. The log has one row per
     displayed document: session_id, query_id, doc_id, position, clicked.
 
+    A user file holds what differs from the default: {"model": "dbn", "continuation": 0.8}.
+
     Example: dualrank simulate data/train.txt --out clicks.parquet --sessions 200000
     """
     import numpy as np
     import pyarrow.parquet as pq
 
-    from dualrank.clicks.position_based import PositionBasedUser
     from dualrank.clicks.sampling import sample_log
+    from dualrank.clicks.users import make_user, read_user
     from dualrank.data.letor.reader import read_letor
     from dualrank.experiments.simulation import rank_initially
     from dualrank.storage import atomic_file
 
     if out.suffix != ".parquet":
         raise SettingsError(f"{out}: a log is written as .parquet")
-    user = PositionBasedUser(eta=eta, epsilon=epsilon)
+    habits = {"eta": eta, "epsilon": epsilon}
+    given = {name: value for name, value in habits.items() if value is not None}
+    if not click_model.endswith(".json"):
+        user = make_user(click_model, **given)
+    elif given:
+        raise SettingsError(f"--{next(iter(given))} belongs into {click_model}")
+    else:
+        user = read_user(click_model)
     with one_bar(f"reading {data.name}") as report:
         dataset = read_letor(data, max_grade=max_grade, progress=report)
     with one_bar("simulating") as report:

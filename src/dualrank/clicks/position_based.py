@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.errors import DataError, SettingsError
+from dualrank.clicks.browsing import Independent
+from dualrank.clicks.user import perceived_relevance, require_probability
+from dualrank.errors import SettingsError
 
 # Examination of ranks 1 to 10 in the eye-tracking study of Joachims et al. (2005), as the
 # reference implementation of the paper has it.
@@ -41,8 +43,7 @@ class PositionBasedUser:
     def __post_init__(self) -> None:
         if not 0 <= self.eta < math.inf:
             raise SettingsError(f"eta is the severity of the bias, 0 or more, not {self.eta}")
-        if not 0 <= self.epsilon <= 1:
-            raise SettingsError(f"epsilon is a probability, not {self.epsilon}")
+        require_probability("epsilon", self.epsilon)
         if not all(0 < value <= 1 for value in self.curve):
             raise SettingsError(f"the curve holds probabilities above 0, not {self.curve}")
 
@@ -58,10 +59,7 @@ class PositionBasedUser:
         self, grades: NDArray[np.floating], max_grade: float
     ) -> NDArray[np.float64]:
         """P(r_x = 1) for documents of these grades."""
-        if not max_grade > 0:
-            raise DataError("all grades are 0: no document is more relevant than another")
-        gain = (np.exp2(grades.astype(np.float64)) - 1) / (np.exp2(max_grade) - 1)
-        return self.epsilon + (1 - self.epsilon) * gain
+        return perceived_relevance(grades, max_grade, self.epsilon)
 
     def click_probabilities(
         self, grades: NDArray[np.floating], mask: NDArray[np.bool_], max_grade: float
@@ -69,3 +67,9 @@ class PositionBasedUser:
         """P(c = 1) for lists of grades; padding is never clicked."""
         relevance = self.perceived_relevance(grades, max_grade)
         return np.where(mask, relevance * self.examination(grades.shape[1]), 0.0)
+
+    def browse(
+        self, grades: NDArray[np.floating], mask: NDArray[np.bool_], max_grade: float
+    ) -> Independent:
+        """This user in front of lists of grades."""
+        return Independent(self.click_probabilities(grades, mask, max_grade).astype(np.float32))

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.clicks.browsing import Pages
 from dualrank.clicks.position_based import PositionBasedUser
+from dualrank.clicks.user import User
+from dualrank.data.catalogue import Catalogue
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
@@ -16,20 +19,30 @@ SESSIONS_PER_BLOCK = 200_000
 def sample_log(
     dataset: Dataset,
     lists: RankedLists,
-    user: PositionBasedUser,
+    user: User,
     sessions: int,
     seed: int | np.random.Generator = 0,
 ) -> ClickLog:
     """Let `sessions` users look at lists drawn uniformly, and log what they did."""
     rng = np.random.default_rng(seed)
-    probabilities = _click_probabilities(dataset, lists, user).astype(np.float32)
+    pages = user.browse(lists.gather(dataset.require_grades()), lists.mask, dataset.max_grade)
+    return sample_sessions(pages, lists, sessions, rng, dataset.catalogue)
+
+
+def sample_sessions(
+    pages: Pages,
+    lists: RankedLists,
+    sessions: int,
+    rng: np.random.Generator,
+    catalogue: Catalogue | None,
+) -> ClickLog:
+    """Sessions on lists drawn uniformly, where `pages` says how each list is clicked."""
     chosen = rng.integers(len(lists), size=sessions).astype(np.int32)
     clicks = np.empty((sessions, lists.depth), dtype=bool)
     for start in range(0, sessions, SESSIONS_PER_BLOCK):
         block = slice(start, start + SESSIONS_PER_BLOCK)
-        luck = rng.random(clicks[block].shape, dtype=np.float32)
-        clicks[block] = luck < probabilities[chosen[block]]
-    return ClickLog.from_clicks(lists, chosen, clicks, catalogue=dataset.catalogue)
+        clicks[block] = pages.take(chosen[block]).sample(rng)
+    return ClickLog.from_clicks(lists, chosen, clicks, catalogue=catalogue)
 
 
 def sample_click_counts(
@@ -45,11 +58,6 @@ def sample_click_counts(
     distribution of `sample_log(…).clicks_per_list`.
     """
     per_list = rng.multinomial(sessions, np.full(len(lists), 1 / len(lists)))
-    return rng.binomial(per_list[:, None], _click_probabilities(dataset, lists, user))
-
-
-def _click_probabilities(
-    dataset: Dataset, lists: RankedLists, user: PositionBasedUser
-) -> NDArray[np.float64]:
     grades = lists.gather(dataset.require_grades())
-    return user.click_probabilities(grades, lists.mask, dataset.max_grade)
+    probabilities = user.click_probabilities(grades, lists.mask, dataset.max_grade)
+    return rng.binomial(per_list[:, None], probabilities)

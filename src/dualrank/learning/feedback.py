@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.clicks.position_based import PositionBasedUser
+from dualrank.clicks.user import User, perceived_relevance
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
@@ -49,18 +49,16 @@ def _require_comparisons(lists: RankedLists) -> None:
 class SimulatedClicks:
     """Clicks sampled on the fly: a query at random, its initial list, a fresh user every time."""
 
-    def __init__(self, dataset: Dataset, lists: RankedLists, user: PositionBasedUser) -> None:
+    def __init__(self, dataset: Dataset, lists: RankedLists, user: User) -> None:
         self.lists = lists
         _require_comparisons(lists)
         grades = lists.gather(dataset.require_grades())
-        probabilities = user.click_probabilities(grades, lists.mask, dataset.max_grade)
-        self._probabilities = probabilities.astype(np.float32)
+        self._pages = user.browse(grades, lists.mask, dataset.max_grade)
 
     def draw(self, size: int, rng: np.random.Generator) -> Batch:
         """Draw lists uniformly and let one user look at each."""
         chosen = rng.integers(len(self.lists), size=size)
-        luck = rng.random((size, self.lists.depth), dtype=np.float32)
-        clicks = luck < self._probabilities[chosen]
+        clicks = self._pages.take(chosen).sample(rng)
         clicked = clicks.any(axis=1)
         return Batch(
             self.lists.documents[chosen[clicked]], clicks[clicked].astype(np.float32), size
@@ -76,9 +74,8 @@ class Judgments:
     """
 
     def __init__(self, dataset: Dataset, lists: RankedLists) -> None:
-        ideal = PositionBasedUser(eta=0, epsilon=0)
         grades = lists.gather(dataset.require_grades())
-        relevance = ideal.perceived_relevance(grades, dataset.max_grade).astype(np.float32)
+        relevance = perceived_relevance(grades, dataset.max_grade, epsilon=0).astype(np.float32)
         useful = relevance.any(axis=1)
         if not useful.any():
             raise DataError("no displayed document has a grade above 0: nothing to learn from")

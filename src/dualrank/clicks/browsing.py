@@ -1,0 +1,195 @@
+"""How clicks on a displayed list hang together, once every probability on it is known.
+
+Simulated users and fitted click models end in the same three ways to go down a page, each of which
+says how likely a click is given the clicks above it. Sampling, the likelihood of a log and the
+prediction of clicks follow from that alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+State = TypeVar("State")
+Floats = NDArray[np.floating]
+
+
+class Browsing(ABC, Generic[State]):
+    """Users in front of some lists: `attraction[l, k]` is P(click | examined), 0 at padding.
+
+    What a user has in mind on the way down (the `State`: where the last click was, whether the
+    next document will be looked at) is summed out: only clicks are seen.
+    """
+
+    attraction: Floats
+
+    @abstractmethod
+    def take(self, chosen: NDArray[np.integer]) -> Self:
+        """The same users in front of these lists; a list may be chosen many times."""
+
+    @abstractmethod
+    def marginal(self) -> NDArray[np.float64]:
+        """P(c_k = 1): clicks expected before anything is known of the session."""
+
+    def conditional(self, clicks: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """P(c_k = 1 | c_1 … c_(k−1)) along these clicks, one row per list."""
+        probabilities = np.empty(self.attraction.shape)
+
+        def note(rank: int, probability: Floats) -> NDArray[np.bool_]:
+            probabilities[:, rank] = probability
+            return clicks[:, rank]
+
+        self._walk(note)
+        return probabilities
+
+    def sample(self, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """One session on every list."""
+        luck = rng.random(self.attraction.shape, dtype=np.float32)
+        clicks = np.empty(luck.shape, dtype=bool)
+
+        def decide(rank: int, probability: Floats) -> NDArray[np.bool_]:
+            clicks[:, rank] = luck[:, rank] < probability
+            return clicks[:, rank]
+
+        self._walk(decide)
+        return clicks
+
+    def _walk(self, click: Callable[[int, Floats], NDArray[np.bool_]]) -> None:
+        """Go down all lists at once; `click` hears P(c_k = 1 | c_<k) and says who clicks."""
+        state = self._start()
+        for rank in range(self.attraction.shape[1]):
+            clicked = click(rank, self._probability(rank, state))
+            state = self._next(rank, state, clicked)
+
+    @abstractmethod
+    def _start(self) -> State: ...
+
+    @abstractmethod
+    def _probability(self, rank: int, state: State) -> Floats: ...
+
+    @abstractmethod
+    def _next(self, rank: int, state: State, clicked: NDArray[np.bool_]) -> State: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Independent(Browsing[None]):
+    """Every document is clicked or not, whatever else is clicked: position-based users."""
+
+    attraction: Floats
+
+    def take(self, chosen: NDArray[np.integer]) -> Self:
+        """The same users in front of these lists."""
+        return type(self)(self.attraction[chosen])
+
+    def marginal(self) -> NDArray[np.float64]:
+        """The probabilities themselves."""
+        return self.attraction.astype(np.float64)
+
+    def sample(self, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """All positions at once, as no position waits for another."""
+        luck = rng.random(self.attraction.shape, dtype=np.float32)
+        clicks: NDArray[np.bool_] = luck < self.attraction
+        return clicks
+
+    def _start(self) -> None:
+        return None
+
+    def _probability(self, rank: int, state: None) -> Floats:
+        return self.attraction[:, rank]
+
+    def _next(self, rank: int, state: None, clicked: NDArray[np.bool_]) -> None:
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class ByLastClick(Browsing[NDArray[np.intp]]):
+    """Examination depends on the rank and on the last click above.
+
+        P(c_k = 1 | c_<k) = attraction_k · examination[k, r],   r = rank of the last click, 0: none
+
+    Ranks of `examination`'s first axis count from 0, those of its second from 1.
+    """
+
+    attraction: Floats
+    examination: NDArray[np.float64]
+
+    def take(self, chosen: NDArray[np.integer]) -> Self:
+        """The same users in front of these lists."""
+        return type(self)(self.attraction[chosen], self.examination)
+
+    def marginal(self) -> NDArray[np.float64]:
+        """P(c_k = 1) = Σ_r P(last click above k is r) · P(c_k = 1 | r)."""
+        lists, depth = self.attraction.shape
+        last = np.zeros((lists, depth + 1))
+        last[:, 0] = 1.0
+        probabilities = np.empty((lists, depth))
+        for rank in range(depth):
+            clicked = last * (self.attraction[:, rank, None] * self.examination[rank])
+            probabilities[:, rank] = clicked.sum(axis=1)
+            last -= clicked
+            last[:, rank + 1] = probabilities[:, rank]
+        return probabilities
+
+    def _start(self) -> NDArray[np.intp]:
+        return np.zeros(len(self.attraction), dtype=np.intp)
+
+    def _probability(self, rank: int, state: NDArray[np.intp]) -> Floats:
+        return self.attraction[:, rank] * self.examination[rank, state]
+
+    def _next(
+        self, rank: int, state: NDArray[np.intp], clicked: NDArray[np.bool_]
+    ) -> NDArray[np.intp]:
+        return np.where(clicked, rank + 1, state)
+
+
+@dataclass(frozen=True, eq=False)
+class Chain(Browsing[NDArray[np.float64]]):
+    """Users read from the top until they stop; what is below is not examined.
+
+        P(E_1 = 1) = 1
+        P(c_k = 1 | E_k = 1) = attraction_k
+        P(E_(k+1) = 1 | E_k = 1, c_k) = after_click_k or after_skip
+
+    Cascade, dependent click model, click chain and both dynamic Bayesian networks differ only in
+    what makes a user go on.
+    """
+
+    attraction: Floats
+    after_click: Floats
+    after_skip: float
+
+    def take(self, chosen: NDArray[np.integer]) -> Self:
+        """The same users in front of these lists."""
+        return type(self)(self.attraction[chosen], self.after_click[chosen], self.after_skip)
+
+    def marginal(self) -> NDArray[np.float64]:
+        """P(c_k = 1) = P(E_k = 1) · attraction_k, with examination handed down the page."""
+        going_on = self.attraction * self.after_click + (1 - self.attraction) * self.after_skip
+        examined = np.cumprod(going_on, axis=1)
+        examined = np.hstack([np.ones((len(examined), 1)), examined[:, :-1]])
+        return np.asarray(self.attraction * examined, dtype=np.float64)
+
+    def _start(self) -> NDArray[np.float64]:
+        return np.ones(len(self.attraction))
+
+    def _probability(self, rank: int, state: NDArray[np.float64]) -> Floats:
+        return self.attraction[:, rank] * state
+
+    def _next(
+        self, rank: int, state: NDArray[np.float64], clicked: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """P(E_(k+1) = 1 | c_1 … c_k), where a skip may also mean that nobody was looking."""
+        attraction = self.attraction[:, rank]
+        skipped = state * (1 - attraction)
+        missed = 1 - state * attraction
+        examined = np.divide(skipped, missed, out=np.zeros_like(missed), where=missed > 0)
+        return np.where(clicked, self.after_click[:, rank], examined * self.after_skip)
+
+
+Pages = Browsing[Any]
+"""Browsing of whatever kind."""

@@ -1,0 +1,243 @@
+"""Users who do not keep to the position-based assumption, to test learning under them.
+
+All perceive relevance as the paper's user does,
+
+    attraction = ε + (1 − ε) (2^y − 1) / (2^y_max − 1)
+
+and differ in how they go down the page. The defaults are habits that are plausible for ten
+results, not measurements; give your own in a file (`read_user`).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.clicks.browsing import ByLastClick, Chain, Independent
+from dualrank.clicks.position_based import PositionBasedUser
+from dualrank.clicks.user import User, perceived_relevance, require_probability
+from dualrank.errors import DataError, SettingsError
+
+DEPTH = 10
+Grades = NDArray[np.floating]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class CascadeUser:
+    """Reads from the top, clicks the first document that looks relevant, and leaves."""
+
+    epsilon: float = 0.1
+
+    def __post_init__(self) -> None:
+        require_probability("epsilon", self.epsilon)
+
+    def browse(self, grades: Grades, mask: Mask, max_grade: float) -> Chain:
+        """This user in front of lists of grades."""
+        attraction = _attraction(grades, mask, max_grade, self.epsilon)
+        return Chain(attraction, np.zeros_like(attraction), after_skip=1.0)
+
+
+@dataclass(frozen=True)
+class DependentClickUser:
+    """Reads from the top, and after a click at rank k goes on with probability λ_k."""
+
+    epsilon: float = 0.1
+    continuation: tuple[float, ...] = (0.8, 0.75, 0.7, 0.66, 0.62, 0.59, 0.56, 0.54, 0.52, 0.5)
+
+    def __post_init__(self) -> None:
+        require_probability("epsilon", self.epsilon)
+        _require_probabilities("continuation", self.continuation)
+
+    def browse(self, grades: Grades, mask: Mask, max_grade: float) -> Chain:
+        """This user in front of lists of grades."""
+        attraction = _attraction(grades, mask, max_grade, self.epsilon)
+        continuation = np.asarray(_upto(self.continuation, "continuation", grades.shape[1]))
+        after_click = np.broadcast_to(continuation, attraction.shape)
+        return Chain(attraction, after_click, after_skip=1.0)
+
+
+@dataclass(frozen=True)
+class ClickChainUser:
+    """Reads from the top; whether to go on depends on the click and on what it showed.
+
+    After a skip with probability τ₁, after a click with τ₂ (1 − r) + τ₃ r, where r is the
+    relevance of the clicked document: who has found something relevant leaves sooner.
+    """
+
+    epsilon: float = 0.1
+    after_skip: float = 0.95
+    after_irrelevant_click: float = 0.8
+    after_relevant_click: float = 0.3
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            require_probability(f.name, getattr(self, f.name))
+
+    def browse(self, grades: Grades, mask: Mask, max_grade: float) -> Chain:
+        """This user in front of lists of grades."""
+        r = _attraction(grades, mask, max_grade, self.epsilon)
+        after_click = self.after_irrelevant_click * (1 - r) + self.after_relevant_click * r
+        return Chain(r, after_click, self.after_skip)
+
+
+@dataclass(frozen=True)
+class DynamicBayesianUser:
+    """Reads from the top, leaves when satisfied by a click, or else tired with 1 − γ.
+
+    A clicked document satisfies with `satisfaction` (2^y − 1)/(2^y_max − 1): grade 0 never does.
+    """
+
+    epsilon: float = 0.1
+    satisfaction: float = 0.9
+    continuation: float = 0.9
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            require_probability(f.name, getattr(self, f.name))
+
+    def browse(self, grades: Grades, mask: Mask, max_grade: float) -> Chain:
+        """This user in front of lists of grades."""
+        attraction = _attraction(grades, mask, max_grade, self.epsilon)
+        satisfied = self.satisfaction * perceived_relevance(grades, max_grade, epsilon=0.0)
+        return Chain(attraction, self.continuation * (1 - satisfied), self.continuation)
+
+
+@dataclass(frozen=True)
+class SimplifiedBayesianUser(DynamicBayesianUser):
+    """The same, but never tired: reads on until satisfied."""
+
+    continuation: float = field(default=1.0, init=False)
+
+
+@dataclass(frozen=True)
+class BrowsingUser:
+    """Examines rank k with γ_(k,d), where d is the distance to the last click above.
+
+    Without a click above, d = k. `examination[k − 1][d − 1]` is γ_(k,d).
+    """
+
+    epsilon: float = 0.1
+    examination: tuple[tuple[float, ...], ...] = tuple(
+        tuple(round(d**-0.6, 3) for d in range(1, k + 1)) for k in range(1, DEPTH + 1)
+    )
+
+    def __post_init__(self) -> None:
+        require_probability("epsilon", self.epsilon)
+        for rank, row in enumerate(self.examination, start=1):
+            if len(row) != rank:
+                raise SettingsError(
+                    f"examination has {len(row)} distances at rank {rank}; there are {rank}"
+                )
+            _require_probabilities("examination", row)
+
+    def browse(self, grades: Grades, mask: Mask, max_grade: float) -> ByLastClick:
+        """This user in front of lists of grades."""
+        depth = grades.shape[1]
+        by_last_click = np.zeros((depth, depth + 1))
+        for rank, row in enumerate(_upto(self.examination, "examination", depth)):
+            by_last_click[rank, : rank + 1] = row[::-1]
+        return ByLastClick(_attraction(grades, mask, max_grade, self.epsilon), by_last_click)
+
+
+@dataclass(frozen=True)
+class TrustingUser:
+    """Examines by position, and believes that what stands on top must be relevant.
+
+        P(c_k = 1) = θ_k (ε⁺_k γ + ε⁻_k (1 − γ)),   θ_k = ρ_k^η,   γ = (2^y − 1)/(2^y_max − 1)
+
+    ε⁺ is how likely a relevant document is clicked when examined, ε⁻ an irrelevant one
+    (Agarwal et al. 2019). The default has ε⁻_k = 0.65/k and ε⁺_k = 1 − (k + 1)/100.
+    """
+
+    eta: float = 1.0
+    relevant: tuple[float, ...] = tuple(round(1 - (k + 1) / 100, 3) for k in range(1, DEPTH + 1))
+    irrelevant: tuple[float, ...] = tuple(round(0.65 / k, 3) for k in range(1, DEPTH + 1))
+
+    def __post_init__(self) -> None:
+        PositionBasedUser(eta=self.eta)
+        _require_probabilities("relevant", self.relevant)
+        _require_probabilities("irrelevant", self.irrelevant)
+
+    def browse(self, grades: Grades, mask: Mask, max_grade: float) -> Independent:
+        """This user in front of lists of grades."""
+        depth = grades.shape[1]
+        relevant = np.asarray(_upto(self.relevant, "relevant", depth))
+        irrelevant = np.asarray(_upto(self.irrelevant, "irrelevant", depth))
+        gamma = perceived_relevance(grades, max_grade, epsilon=0.0)
+        clicked = irrelevant + (relevant - irrelevant) * gamma
+        examination = PositionBasedUser(eta=self.eta).examination(depth)
+        return Independent(np.where(mask, examination * clicked, 0.0))
+
+
+USERS: dict[str, type[Any]] = {
+    "pbm": PositionBasedUser,
+    "pbm-trust": TrustingUser,
+    "cascade": CascadeUser,
+    "dcm": DependentClickUser,
+    "ccm": ClickChainUser,
+    "ubm": BrowsingUser,
+    "sdbn": SimplifiedBayesianUser,
+    "dbn": DynamicBayesianUser,
+}
+
+
+def make_user(name: str, **habits: Any) -> User:
+    """A user by name, with these habits in the place of the default ones.
+
+    >>> make_user("dbn", continuation=0.5)
+    DynamicBayesianUser(epsilon=0.1, satisfaction=0.9, continuation=0.5)
+    """
+    if name not in USERS:
+        raise SettingsError(f"unknown user {name!r}; known are {', '.join(USERS)}")
+    known = [f.name for f in fields(USERS[name]) if f.init]
+    for habit in habits:
+        if habit not in known:
+            raise SettingsError(f"user {name} has no {habit!r}; it has {', '.join(known)}")
+    try:
+        user: User = USERS[name](**{habit: _frozen(value) for habit, value in habits.items()})
+    except TypeError as error:
+        raise SettingsError(f"user {name}: a habit is of the wrong kind ({error})") from error
+    return user
+
+
+def read_user(path: str | Path) -> User:
+    """A user from JSON: {"model": "dbn", "continuation": 0.8}; what it leaves out is default."""
+    try:
+        habits = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise DataError(f"{path}: not JSON: {error}") from error
+    if not isinstance(habits, dict) or not isinstance(habits.get("model"), str):
+        raise DataError(f'{path}: a user file names its model, as in {{"model": "dbn"}}')
+    try:
+        return make_user(habits.pop("model"), **habits)
+    except SettingsError as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def _attraction(
+    grades: Grades, mask: Mask, max_grade: float, epsilon: float
+) -> NDArray[np.float64]:
+    return np.where(mask, perceived_relevance(grades, max_grade, epsilon), 0.0)
+
+
+def _require_probabilities(name: str, values: tuple[float, ...]) -> None:
+    for value in values:
+        require_probability(name, value)
+
+
+def _upto(values: tuple[Any, ...], name: str, depth: int) -> tuple[Any, ...]:
+    if depth > len(values):
+        raise SettingsError(f"the user's {name} is known for {len(values)} positions, not {depth}")
+    return values[:depth]
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(inner) for inner in value) if isinstance(value, list) else value
