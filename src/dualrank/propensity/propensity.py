@@ -19,7 +19,8 @@ class Propensity:
     """Relative examination per position (first = 1), with intervals and the method that made it.
 
     `low` and `high` bound the 95% interval where the method has one. `sessions` is how many
-    sessions stand behind the estimate, 0 where it was given and not estimated.
+    sessions stand behind the estimate, 0 where it was given and not estimated, and `support` how
+    many observations stand behind each position, where the method knows.
 
     >>> Propensity.of([0.68, 0.34], method="eye tracking").weights
     array([1., 2.])
@@ -31,6 +32,7 @@ class Propensity:
     low: NDArray[np.float64] | None = None
     high: NDArray[np.float64] | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    support: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, examination: ArrayLike, method: str = "given", sessions: int = 0) -> Propensity:
@@ -59,8 +61,11 @@ class Propensity:
     def to_json(self) -> str:
         """The Propensity JSON of the file contract."""
 
-        def numbers(values: NDArray[np.float64] | None) -> list[float] | None:
-            return None if values is None else values.tolist()
+        def numbers(values: NDArray[np.float64] | None) -> list[float | None] | None:
+            # JSON has no infinity: a bound that is not known is null.
+            return (
+                None if values is None else [v if np.isfinite(v) else None for v in values.tolist()]
+            )
 
         content = {
             "method": self.method,
@@ -68,6 +73,7 @@ class Propensity:
             "examination": numbers(self.examination),
             "low": numbers(self.low),
             "high": numbers(self.high),
+            **({} if self.support is None else {"support": self.support.tolist()}),
             **self.details,
         }
         return json.dumps(content, indent=1) + "\n"
@@ -90,20 +96,24 @@ class Propensity:
         try:
             examination = content.pop("examination")
             known = cls.of(examination, str(content.pop("method", "given")))
-            low, high = (_bound(content.pop(name, None), examination) for name in ("low", "high"))
+            low = _bound(content.pop("low", None), examination, 0.0)
+            high = _bound(content.pop("high", None), examination, np.inf)
             sessions = int(content.pop("sessions", None) or 0)
+            support = content.pop("support", None)
+            counted = None if support is None else np.asarray(support, dtype=np.int64)
         except DataError as error:
             raise DataError(f"{path}: {error}") from error
         except (TypeError, ValueError) as error:
             raise DataError(f"{path}: not a propensity file: {error}") from error
-        return cls(known.examination, known.method, sessions, low, high, content)
+        return cls(known.examination, known.method, sessions, low, high, content, counted)
 
 
-def _bound(values: Any, examination: Any) -> NDArray[np.float64] | None:
+def _bound(values: Any, examination: Any, unknown: float) -> NDArray[np.float64] | None:
     """One side of the intervals, on the scale on which the first position is 1."""
     if values is None:
         return None
     bound = np.asarray(values, dtype=np.float64)
+    bound = np.where(np.isnan(bound), unknown, bound)
     if bound.shape != np.shape(examination):
         raise DataError(
             f"an interval is given for {bound.size} positions, examination for {len(examination)}"

@@ -6,6 +6,8 @@ expected relevance, so by section 3.2 of the paper
     E[c_k] = P(o_k = 1) · E[y] ∝ P(o_k = 1)
 
 and the click-through rate of each position, relative to the first, is its relative examination.
+In a mixture of list lengths the lower positions are seen on other queries than the upper ones, so
+that k and 1 are compared on the lists that reach down to k.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
 from dualrank.errors import DataError
+from dualrank.propensity.bootstrap import Evidence
+from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.propensity.propensity import Propensity
 
 SESSIONS_PER_BLOCK = 50_000
@@ -82,3 +86,46 @@ def from_shuffled_clicks(clicks: NDArray[np.int64], impressions: NDArray[np.int6
         low=examination * np.exp(-spread),
         high=examination * np.exp(spread),
     )
+
+
+def shuffled(grouped: GroupedClicks) -> Evidence:
+    """Clicks at k and at 1 on the lists that show k documents, of a log whose lists were shuffled.
+
+    That they were must be known or tested (`position_memory`): the clicks do not tell.
+    """
+    at_first = grouped.mask * grouped.clicks[:, :1]
+    statistics = np.stack([grouped.sum_by_group(c) for c in (grouped.clicks, at_first)], axis=1)
+    clicks = statistics.sum(axis=0)
+
+    def missing(k: int) -> str:
+        quiet = k if clicks[0, k] == 0 else 0
+        return (
+            f"position {quiet + 1} was never clicked in the {grouped.impressions[k]} sessions "
+            f"that show {k + 1} documents"
+        )
+
+    return Evidence("randomisation", statistics, _log_ratio, grouped.impressions, missing)
+
+
+def position_memory(grouped: GroupedClicks) -> float:
+    """How much of a document's position its name tells: 0 in shuffled lists, 1 in fixed ones.
+
+    The intraclass correlation of positions, taken from the middle of each list, within
+    query–document pairs: Σ_d (S_d² − Q_d) / Σ_d (n_d − 1) Q_d, where S and Q sum the n_d
+    deviations and their squares. nan where no pair was shown twice.
+    """
+    length = grouped.mask.sum(axis=1)
+    row, position = np.nonzero(grouped.mask)
+    deviation = position - (length[row] - 1) / 2
+    document = grouped.lists.documents[grouped.list_of[row], position]
+    n = grouped.sessions[row]
+    times = np.bincount(document, n)
+    total = np.bincount(document, n * deviation)
+    squares = np.bincount(document, n * deviation**2)
+    most = (np.maximum(times - 1, 0) * squares).sum()
+    return float((total**2 - squares)[times > 1].sum() / most) if most > 0 else float("nan")
+
+
+def _log_ratio(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log(sums[..., 0, :]) - np.log(sums[..., 1, :])

@@ -1,0 +1,103 @@
+"""From sums over a log to a curve with intervals, by resampling groups of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from dualrank.errors import DataError
+from dualrank.propensity.grouped_clicks import GroupedClicks
+from dualrank.propensity.propensity import Propensity
+
+RESAMPLES = 400
+
+# Sums over groups, `[…, *statistic]`, to log examination, `[…, positions]`; nan where the sums do
+# not determine it, −inf where no click was seen.
+LogCurve = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What an estimator found in a log: statistics per group, and what stands behind them.
+
+    `support` counts the observations behind each position; `missing(k)` says in words why
+    position k (from 0) is not determined.
+    """
+
+    method: str
+    statistics: NDArray[np.float64]
+    log_curve: LogCurve
+    support: NDArray[np.int64]
+    missing: Callable[[int], str]
+
+
+def with_intervals(
+    evidence: Evidence,
+    grouped: GroupedClicks,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Propensity:
+    """The curve of the whole log, and its 95% interval from resampled groups.
+
+    The interval is that of a normal distribution on the logarithmic scale, with the standard
+    deviation over resamples (groups drawn with replacement) and Student's quantile for the number
+    of groups:
+
+        log ê_k ± t(0.975, groups − 1) · sd_b(log ê_k^(b))
+
+    A curve ends before the first position that the log does not determine; `details["ends"]` then
+    says why.
+    """
+    total = evidence.statistics.sum(axis=0)
+    curve = evidence.log_curve(total[None])[0]
+    curve = curve - curve[0]
+    known = np.flatnonzero(~np.isfinite(curve))
+    depth = int(known[0]) if len(known) else len(curve)
+    reason = evidence.missing(depth) if depth < len(curve) else None
+    if depth < 2:
+        raise DataError(reason or "the lists show one position only")
+    groups = len(evidence.statistics)
+    details: dict[str, Any] = {"intervals_over": grouped.over, "groups": groups}
+    if reason is not None:
+        details["ends"] = reason
+    examination = np.exp(curve[:depth])
+    low = high = None
+    if resamples and groups > 1:
+        spread = _spread(evidence, resamples, seed)[:depth] * student.ppf(0.975, groups - 1)
+        low, high = examination * np.exp(-spread), examination * np.exp(spread)
+    return Propensity(
+        examination,
+        evidence.method,
+        int(grouped.sessions.sum()),
+        low,
+        high,
+        details,
+        evidence.support[:depth],
+    )
+
+
+def _spread(evidence: Evidence, resamples: int, seed: int) -> NDArray[np.float64]:
+    """The standard deviation of the log curve over resamples.
+
+    Where a position has so few clicks that a resample may have none, those resamples say nothing
+    finite; the rest understate the spread, so that it is taken as unbounded beyond one in twenty.
+    """
+    groups = len(evidence.statistics)
+    rng = np.random.default_rng([seed, 0x_B007])
+    weights = rng.multinomial(groups, np.full(groups, 1 / groups), size=resamples)
+    flat = evidence.statistics.reshape(groups, -1)
+    sums = (weights @ flat).reshape(resamples, *evidence.statistics.shape[1:])
+    curves = evidence.log_curve(sums)
+    with np.errstate(invalid="ignore"):
+        curves = curves - curves[:, :1]
+    finite = np.isfinite(curves)
+    many = finite.mean(axis=0) >= 0.95
+    spread = np.full(curves.shape[1], np.inf)
+    spread[many] = [curves[finite[:, k], k].std(ddof=1) for k in np.flatnonzero(many)]
+    return spread

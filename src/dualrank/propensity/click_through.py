@@ -1,0 +1,34 @@
+"""Click-through per position: what examination would be if all positions were equally relevant.
+
+    ê_k = (clicks at k / impressions at k) / (clicks at 1 / impressions at 1)
+
+On lists of a ranker this is biased downwards, as the better documents stand first: it is the
+reference that shows how much of the fall in clicks an estimator attributes to relevance. On lists
+that were shuffled it is right (see `randomisation`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.propensity.bootstrap import Evidence
+from dualrank.propensity.grouped_clicks import GroupedClicks
+
+
+def click_through(grouped: GroupedClicks) -> Evidence:
+    """Clicks and impressions per position and group."""
+    clicks = grouped.sum_by_group(grouped.clicks)
+    shown = grouped.sum_by_group(grouped.mask * grouped.sessions[:, None])
+
+    def missing(k: int) -> str:
+        return f"position {k + 1} was never clicked in {grouped.impressions[k]} sessions"
+
+    return Evidence(
+        "click-through", np.stack([clicks, shown], axis=1), _rate, grouped.impressions, missing
+    )
+
+
+def _rate(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log(sums[..., 0, :]) - np.log(sums[..., 1, :])

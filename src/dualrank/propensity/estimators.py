@@ -1,0 +1,58 @@
+"""Every way to estimate examination from a log alone, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dualrank.data.click_log import ClickLog
+from dualrank.errors import DataError, SettingsError
+from dualrank.propensity.bootstrap import RESAMPLES, Evidence, with_intervals
+from dualrank.propensity.click_through import click_through
+from dualrank.propensity.grouped_clicks import GroupedClicks
+from dualrank.propensity.harvesting import harvest
+from dualrank.propensity.pair_swaps import pair_swaps
+from dualrank.propensity.propensity import Propensity
+from dualrank.propensity.randomisation import position_memory, shuffled
+
+# Beyond this share of a position explained by the document, lists were not shuffled.
+SHUFFLED_BELOW = 0.05
+
+ESTIMATORS: dict[str, Callable[[GroupedClicks], Evidence]] = {
+    "click-through": click_through,
+    "randomisation": shuffled,
+    "pair-swaps": pair_swaps,
+    "harvest-pivot": lambda grouped: harvest(grouped, "pivot"),
+    "harvest-adjacent": lambda grouped: harvest(grouped, "adjacent"),
+    "harvest-all-pairs": lambda grouped: harvest(grouped, "all-pairs"),
+}
+
+
+def estimate(
+    log: ClickLog | GroupedClicks, method: str, *, resamples: int = RESAMPLES, seed: int = 0
+) -> Propensity:
+    """Examination by one method, with 95% intervals and the support of each position.
+
+    A log that is counted already (`GroupedClicks.of`) is not counted again. Where the log does not
+    determine even the second position, the error says why.
+    """
+    if method not in ESTIMATORS:
+        raise SettingsError(
+            f"there is no estimator {method!r} that takes a log alone; "
+            f"there are {', '.join(ESTIMATORS)}"
+        )
+    grouped = log if isinstance(log, GroupedClicks) else GroupedClicks.of(log, seed=seed)
+    return with_intervals(ESTIMATORS[method](grouped), grouped, resamples=resamples, seed=seed)
+
+
+def require_shuffled(grouped: GroupedClicks) -> None:
+    """Stop where the log shows that its lists were not shuffled, or cannot show that they were."""
+    memory = position_memory(grouped)
+    if np.isnan(memory):
+        raise DataError(
+            "no query–document pair was seen twice, so that the log cannot show that its lists "
+            "were shuffled"
+        )
+    if memory > SHUFFLED_BELOW:
+        raise DataError(f"lists were not shuffled: the document tells {memory:.0%} of its position")

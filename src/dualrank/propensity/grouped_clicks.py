@@ -1,0 +1,219 @@
+"""A log cut into groups that can be resampled: what every estimator counts, counted once.
+
+An estimator maps sums over the log to a curve. A bootstrap resample is then a weighted sum over
+groups, whatever the number of sessions: one matrix product of weights and statistics.
+
+A group is one query (all its sessions), because sessions of one query share its documents and
+whatever is peculiar to it: the interval then says how the curve would differ had other queries been
+asked. Where there are more queries than groups, queries are thrown together at random, which keeps
+the variance of every sum and bounds the memory. Where only a few queries carry the log there is no
+telling how other queries would differ; then a group is a random part of the *sessions*, and the
+interval says only how the curve would differ had other people asked the same queries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.data.click_log import ClickLog
+from dualrank.data.lists import RankedLists
+from dualrank.errors import DataError
+
+MOST_GROUPS = 1_000
+FEWEST_GROUPS = 50
+SESSION_GROUPS = 200
+FEWEST_QUERIES = 30
+# A statistic may have a number per group and pair of positions; this bounds how many there are.
+MOST_NUMBERS = 10_000_000
+
+Over = Literal["queries", "sessions"]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedClicks:
+    """Clicks per displayed list and group: row `r` is list `list_of[r]`, seen `sessions[r]` times.
+
+    Where groups are queries every list has one row; where they are sessions it has one for every
+    group in which it was shown.
+    """
+
+    lists: RankedLists
+    list_of: NDArray[np.int64]
+    group: NDArray[np.int64]
+    sessions: NDArray[np.int64]
+    clicks: NDArray[np.int64]
+    group_count: int
+    over: Over
+
+    @classmethod
+    def of(
+        cls, log: ClickLog, over: Literal["auto", "queries", "sessions"] = "auto", seed: int = 0
+    ) -> GroupedClicks:
+        """Count a log by groups; `auto` takes queries where at least 30 carry the log.
+
+        The number of queries that carry it is (Σ n_q)²/Σ n_q² for n_q sessions each: a hundred
+        queries of which one has nearly all sessions count as one.
+        """
+        if log.sessions == 0:
+            raise DataError("the log has no session")
+        if over == "auto":
+            over = "queries" if carrying_queries(log) >= FEWEST_QUERIES else "sessions"
+        rng = np.random.default_rng([seed, 0x_6209])
+        if over == "queries":
+            return cls._by_query(log, rng)
+        return cls._by_session(log, rng)
+
+    @classmethod
+    def _by_query(cls, log: ClickLog, rng: np.random.Generator) -> GroupedClicks:
+        shown = np.flatnonzero(log.sessions_per_list)
+        _, query = np.unique(log.lists.queries[shown], return_inverse=True)
+        queries = int(query.max()) + 1
+        groups = _group_count(log.lists.depth, MOST_GROUPS)
+        if queries > groups:
+            # Every group gets the same number of queries, give or take one.
+            group = (rng.permutation(queries) % groups)[query]
+        else:
+            groups, group = queries, query
+        clicks = _clicks(log.list_of, log.clicks, log.counts, len(log.lists))
+        sessions = log.sessions_per_list[shown]
+        return cls(log.lists, shown, group, sessions, clicks[shown], groups, "queries")
+
+    @classmethod
+    def _by_session(cls, log: ClickLog, rng: np.random.Generator) -> GroupedClicks:
+        groups = min(_group_count(log.lists.depth, SESSION_GROUPS), log.sessions)
+        pattern = np.repeat(np.arange(len(log.counts)), log.counts)
+        group = rng.permutation(len(pattern)) % groups
+        key, row = np.unique(log.list_of[pattern] * groups + group, return_inverse=True)
+        ones = np.ones(len(pattern), dtype=np.int64)
+        clicks = _clicks(row, log.clicks, ones, len(key), pattern)
+        sessions = np.bincount(row, minlength=len(key)).astype(np.int64)
+        return cls(log.lists, key // groups, key % groups, sessions, clicks, groups, "sessions")
+
+    @property
+    def depth(self) -> int:
+        """The longest list that was shown."""
+        return self.lists.depth
+
+    @cached_property
+    def mask(self) -> NDArray[np.bool_]:
+        """True where a row's list shows a document."""
+        return self.lists.mask[self.list_of]
+
+    @cached_property
+    def impressions(self) -> NDArray[np.int64]:
+        """Sessions that showed anything at each position."""
+        return self.sessions @ self.mask
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The log as query–document pairs at positions."""
+        return Cells.of(self)
+
+    def sum_by_group(self, values: NDArray[np.number]) -> NDArray[np.float64]:
+        """Rows by positions, summed into groups by positions."""
+        return np.stack(
+            [np.bincount(self.group, column, self.group_count) for column in values.T], axis=1
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Every query–document pair at every position at which it was shown, ordered by both.
+
+    `document`, `position` (from 0), `impressions` and `clicks` are per cell. Entry `e` is what
+    group `group[e]` adds to cell `cell[e]`: where groups are queries, each cell has one entry.
+    """
+
+    depth: int
+    document: NDArray[np.int64]
+    position: NDArray[np.int64]
+    impressions: NDArray[np.float64]
+    clicks: NDArray[np.float64]
+    cell: NDArray[np.int64]
+    group: NDArray[np.int64]
+    shown: NDArray[np.float64]
+    clicked: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, grouped: GroupedClicks) -> Cells:
+        """Count pairs at positions."""
+        row, position = np.nonzero(grouped.mask)
+        documents = grouped.lists.documents[grouped.list_of[row], position].astype(np.int64)
+        place = documents * grouped.depth + position
+        shown = grouped.sessions[row].astype(np.float64)
+        clicked = grouped.clicks[row, position].astype(np.float64)
+        impressions = np.bincount(place, shown).astype(np.float64)
+        clicks = np.bincount(place, clicked).astype(np.float64)
+        places = np.flatnonzero(impressions)
+        index = np.zeros(len(impressions), dtype=np.int64)
+        index[places] = np.arange(len(places))
+        cell, group = index[place], grouped.group[row]
+        if grouped.over == "queries":
+            # A pair belongs to one query, so that its sums are those of the query's group.
+            of_cell = np.zeros(len(places), dtype=np.int64)
+            of_cell[cell] = group
+            cell, group = np.arange(len(places)), of_cell
+            shown, clicked = impressions[places], clicks[places]
+        return cls(
+            grouped.depth,
+            places // grouped.depth,
+            places % grouped.depth,
+            impressions[places],
+            clicks[places],
+            cell,
+            group,
+            shown,
+            clicked,
+        )
+
+    def take(self, chosen: NDArray[np.bool_]) -> Cells:
+        """These cells only."""
+        index = np.cumsum(chosen) - 1
+        entries = chosen[self.cell]
+        return Cells(
+            self.depth,
+            self.document[chosen],
+            self.position[chosen],
+            self.impressions[chosen],
+            self.clicks[chosen],
+            index[self.cell[entries]],
+            self.group[entries],
+            self.shown[entries],
+            self.clicked[entries],
+        )
+
+    @cached_property
+    def moved(self) -> Cells:
+        """The cells of pairs that were shown at two positions or more."""
+        follows = self.document[1:] == self.document[:-1]
+        return self.take(np.append(follows, False) | np.append(False, follows))
+
+
+def carrying_queries(log: ClickLog) -> float:
+    """How many equally frequent queries would carry as much as those of this log."""
+    sessions = np.bincount(log.lists.queries[log.list_of], log.counts)
+    return float(sessions.sum() ** 2 / (sessions**2).sum())
+
+
+def _group_count(depth: int, most: int) -> int:
+    return max(FEWEST_GROUPS, min(most, MOST_NUMBERS // depth**2))
+
+
+def _clicks(
+    row: NDArray[np.integer],
+    clicks: NDArray[np.bool_],
+    counts: NDArray[np.int64],
+    rows: int,
+    pattern: NDArray[np.int64] | None = None,
+) -> NDArray[np.int64]:
+    """Clicks summed into rows, position by position, which needs no matrix of products."""
+    total = np.zeros((rows, clicks.shape[1]), dtype=np.int64)
+    for position, column in enumerate(clicks.T):
+        clicked = column if pattern is None else column[pattern]
+        total[:, position] = np.bincount(row[clicked], counts[clicked], rows)
+    return total

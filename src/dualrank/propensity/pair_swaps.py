@@ -1,0 +1,79 @@
+"""Examination measured by swapping two results: the RandPair intervention.
+
+Joachims, Swaminathan and Schnabel, "Unbiased Learning-to-Rank with Biased Feedback" (WSDM 2017,
+section 5.3): the first result is exchanged with the one at rank k in some sessions and everything
+else stays. A document that was seen at 1 and at k in lists that are the same otherwise is as
+relevant in both, and so is its surrounding:
+
+    P(o_k)/P(o_1) = click-through of the swapped documents at k / their click-through at 1
+
+This needs no list to be known as swapped: two lists of a query that differ by one exchange of the
+first result are found in the log. Clicks are weighted as in `harvesting`, per swap and document.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.data.lists import PADDING, RankedLists
+from dualrank.propensity.bootstrap import Evidence
+from dualrank.propensity.grouped_clicks import GroupedClicks
+
+
+def pair_swaps(grouped: GroupedClicks) -> Evidence:
+    """Clicks of swapped documents at 1 and at k, per group."""
+    depth = grouped.depth
+    sessions = np.bincount(grouped.list_of, grouped.sessions, len(grouped.lists))
+    statistics = np.zeros((grouped.group_count, 2, depth))
+    support = np.zeros(depth, dtype=np.int64)
+    for k in range(1, depth):
+        one, other = swapped_lists(grouped.lists, k)
+        shown = (sessions[one] > 0) & (sessions[other] > 0)
+        one, other = one[shown], other[shown]
+        n, m = sessions[one], sessions[other]
+        # Of both swapped documents one stands first in the list where the other stands at k: a
+        # list's clicks at 1 and at k get the share of the other list, on either side.
+        share = np.bincount(one, m / (n + m), len(sessions))
+        share += np.bincount(other, n / (n + m), len(sessions))
+        weight = share[grouped.list_of]
+        for side, position in ((0, k), (1, 0)):
+            statistics[:, side, k] = np.bincount(
+                grouped.group, weight * grouped.clicks[:, position], grouped.group_count
+            )
+        support[k] = sessions[np.union1d(one, other)].sum()
+    # The first position is what all others are relative to.
+    statistics[:, :, 0] = 1.0
+    support[0] = support[1:].max(initial=0)
+    clicks = statistics.sum(axis=0)
+
+    def missing(k: int) -> str:
+        if support[k] == 0:
+            return f"no two lists differ by a swap of positions 1 and {k + 1}"
+        quiet = k if clicks[0, k] == 0 else 0
+        return f"documents swapped between 1 and {k + 1} were never clicked at {quiet + 1}"
+
+    return Evidence("pair-swaps", statistics, _ratio, support, missing)
+
+
+def swapped_lists(lists: RankedLists, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pairs of lists that are the same but for an exchange of positions 1 and k + 1."""
+    documents = lists.documents
+    full = np.flatnonzero(documents[:, k] != PADDING)
+    order = np.arange(documents.shape[1])
+    order[[0, k]] = k, 0
+    as_key = f"V{documents.dtype.itemsize * documents.shape[1]}"
+    keys, exchanged = (
+        np.ascontiguousarray(part).view(as_key)[:, 0]
+        for part in (documents[full], documents[full][:, order])
+    )
+    unique, first = np.unique(keys, return_index=True)
+    place = np.minimum(np.searchsorted(unique, exchanged), len(unique) - 1)
+    found = np.flatnonzero(unique[place] == exchanged) if len(full) else full
+    one, other = full[found], full[first[place[found]]]
+    return one[one < other], other[one < other]
+
+
+def _ratio(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log(sums[..., 0, :]) - np.log(sums[..., 1, :])
