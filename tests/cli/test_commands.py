@@ -203,11 +203,11 @@ def test_realistic_mode_draws_the_papers_figures(tmp_path: Path, command: Comman
         (["train", "{0}/x.parquet", "--features", "{0}/train.txt", "--out", "{1}/m"], "x.parquet"),
         (
             ["train", "{0}/train.txt", "--features", "{0}/train.txt", "--out", "{1}/m"],
-            "not a readable Parquet file",
+            "a log is a .parquet, .csv",
         ),
         (
             ["train", "{0}/clicks.parquet", "--features", "{0}/test.txt", "--out", "{1}/m"],
-            "no features",
+            "document without features",
         ),
         (
             ["train", "{0}/clicks.parquet", "--features", "{0}/train.txt", "--out", "{1}/m",

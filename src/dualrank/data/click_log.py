@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -15,10 +14,8 @@ from numpy.typing import NDArray
 from dualrank.data.catalogue import Catalogue
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import PADDING, RankedLists
+from dualrank.data.log.report import ReadingReport
 from dualrank.errors import DataError
-
-COLUMNS = ("session_id", "query_id", "doc_id", "position", "clicked")
-
 
 PERIOD = "period"
 """The column that says in which part of the log's time a session was."""
@@ -50,6 +47,8 @@ class ClickLog:
     counts: NDArray[np.int64]
     columns: Mapping[str, Column] = field(default_factory=dict)
     catalogue: Catalogue | None = None
+    reading: ReadingReport | None = None
+    """What was read from the log's files, and what was left out and why."""
 
     def __repr__(self) -> str:
         return (
@@ -147,26 +146,23 @@ class ClickLog:
         )
 
     @classmethod
-    def from_parquet(cls, path: str | Path, dataset: Dataset) -> ClickLog:
-        """Read a long log, one row per displayed document, from a Parquet file."""
-        if not Path(path).exists():
-            raise DataError(f"{path}: there is no such file")
-        with duckdb.connect() as connection:
-            try:
-                rows = connection.read_parquet(str(path))
-            except duckdb.Error as error:
-                raise DataError(f"{path}: not a readable Parquet file ({error})") from error
-            return _reduce(connection, rows, dataset, str(path))
+    def read(cls, log: Any, dataset: Dataset | None = None, **options: Any) -> ClickLog:
+        """Read a log in any format; see `dualrank.data.log.reader.read_log` for the options."""
+        from dualrank.data.log.reader import read_log
+
+        return read_log(log, dataset, **options)
 
     @classmethod
-    def from_frame(cls, frame: Any, dataset: Dataset) -> ClickLog:
+    def from_parquet(
+        cls, path: str | Path, dataset: Dataset | None = None, **options: Any
+    ) -> ClickLog:
+        """Read a long log, one row per displayed document, from Parquet files."""
+        return cls.read(path, dataset, **options)
+
+    @classmethod
+    def from_frame(cls, frame: Any, dataset: Dataset | None = None, **options: Any) -> ClickLog:
         """Read a long log from any Arrow-compatible data frame (pyarrow, pandas, polars)."""
-        try:
-            table = frame if isinstance(frame, pa.Table) else pa.table(frame)
-        except (TypeError, ValueError, pa.ArrowInvalid) as error:
-            raise DataError(f"the log is no data frame that Arrow can read ({error})") from error
-        with duckdb.connect() as connection:
-            return _reduce(connection, connection.from_arrow(table), dataset, "the log")
+        return cls.read(frame, dataset, **options)
 
     def to_table(self, named_by: Dataset | None = None) -> pa.Table:
         """The long log: one row per displayed document of every session, sessions numbered.
@@ -195,111 +191,3 @@ class ClickLog:
                 **contexts,
             }
         )
-
-
-_CHECKS = {
-    "SELECT session_id, position FROM joined WHERE session_id IS NULL OR query_id IS NULL "
-    "OR doc_id IS NULL OR position IS NULL OR clicked IS NULL LIMIT 1": (
-        "session {0!r}, position {1}: a value is missing"
-    ),
-    "SELECT session_id, TRY_CAST(position AS DOUBLE) AS given FROM log_rows "
-    "WHERE given <> CAST(position AS INTEGER) LIMIT 1": (
-        "session {0!r} has position {1:g}; positions are whole numbers"
-    ),
-    "SELECT session_id, position, TRY_CAST(clicked AS DOUBLE) AS given FROM log_rows "
-    "WHERE given NOT IN (0, 1) LIMIT 1": (
-        "session {0!r}, position {1}: clicked is {2:g}; expected 0 or 1"
-    ),
-    "SELECT session_id, query_id, doc_id FROM joined WHERE document IS NULL LIMIT 1": (
-        "session {0!r} shows document {2!r} for query {1!r}, for which there are no features"
-    ),
-    "SELECT session_id, count(DISTINCT query_id) FROM joined GROUP BY session_id "
-    "HAVING count(DISTINCT query_id) > 1 LIMIT 1": (
-        "session {0!r} holds {1} queries; a session is one query with one displayed list"
-    ),
-    "SELECT session_id, doc_id FROM joined GROUP BY session_id, doc_id, position "
-    "HAVING count(*) > 1 LIMIT 1": (
-        "document {1!r} stands twice in the features of its query (seen in session {0!r})"
-    ),
-    "SELECT session_id, min(position), max(position), count(*) FROM joined GROUP BY session_id "
-    "HAVING min(position) <> 1 OR max(position) <> count(*) "
-    "OR count(DISTINCT position) <> count(*) LIMIT 1": (
-        "session {0!r} has {3} rows with positions {1} to {2}; "
-        "positions are 1, 2, 3 … without gaps or repetitions"
-    ),
-    "SELECT session_id, doc_id FROM joined GROUP BY session_id, doc_id "
-    "HAVING count(*) > 1 LIMIT 1": ("session {0!r} shows document {1!r} at several positions"),
-}
-
-_REDUCE = """
-    SELECT any_value(query) AS query, documents, clicks, count(*) AS sessions
-    FROM (
-        SELECT session_id, any_value(query) AS query,
-               list(document ORDER BY position) AS documents,
-               list(clicked ORDER BY position) AS clicks
-        FROM joined GROUP BY session_id
-    )
-    GROUP BY documents, clicks ORDER BY documents, clicks
-"""
-
-
-def _reduce(
-    connection: duckdb.DuckDBPyConnection, rows: Any, dataset: Dataset, name: str
-) -> ClickLog:
-    missing = [column for column in COLUMNS if column not in rows.columns]
-    if missing:
-        raise DataError(
-            f"{name}: column {missing[0]!r} is missing; a log has {', '.join(COLUMNS)}, "
-            f"this one has {', '.join(rows.columns)}"
-        )
-    known = pa.table(
-        {
-            "query_id": dataset.query_ids[dataset.query_of_document],
-            "doc_id": dataset.ids_of_documents(),
-            "query": dataset.query_of_document,
-            "document": np.arange(dataset.document_count),
-        }
-    )
-    connection.register("known", known)
-    connection.register("log_rows", rows)
-    try:
-        connection.execute("""
-            CREATE TEMP TABLE joined AS
-            SELECT l.session_id, CAST(l.query_id AS VARCHAR) AS query_id,
-                   CAST(l.doc_id AS VARCHAR) AS doc_id, CAST(l.position AS INTEGER) AS position,
-                   CAST(l.clicked AS BOOLEAN) AS clicked, k.query, k.document
-            FROM log_rows l LEFT JOIN known k
-            ON CAST(l.query_id AS VARCHAR) = k.query_id AND CAST(l.doc_id AS VARCHAR) = k.doc_id
-        """)
-    except duckdb.Error as error:
-        reason = str(error).splitlines()[0]
-        raise DataError(f"{name}: a column has the wrong type ({reason})") from error
-    for query, sentence in _CHECKS.items():
-        found = connection.execute(query).fetchone()
-        if found:
-            raise DataError(f"{name}: {sentence.format(*found)}")
-    reduced: pa.Table = connection.sql(_REDUCE).to_arrow_table()
-    if reduced.num_rows == 0:
-        raise DataError(f"{name}: the log is empty")
-    return _from_reduced(reduced, dataset.catalogue)
-
-
-def _from_reduced(reduced: pa.Table, catalogue: Catalogue) -> ClickLog:
-    documents = reduced["documents"].combine_chunks()
-    lengths = documents.value_lengths().to_numpy(zero_copy_only=False)
-    depth = int(lengths.max())
-    inside = np.arange(depth) < lengths[:, None]
-    shown = np.full(inside.shape, PADDING, dtype=np.int32)
-    shown[inside] = documents.flatten().to_numpy()
-    clicks = np.zeros(inside.shape, dtype=bool)
-    clicks[inside] = reduced["clicks"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
-    distinct, first, list_of = np.unique(shown, axis=0, return_index=True, return_inverse=True)
-    queries = reduced["query"].to_numpy()[first].astype(np.int32)
-    counts = reduced["sessions"].to_numpy().astype(np.int64)
-    return ClickLog(
-        RankedLists(distinct, queries),
-        list_of.reshape(-1).astype(np.int32),
-        clicks,
-        counts,
-        catalogue=catalogue,
-    )

@@ -1,0 +1,107 @@
+"""A click log from the tables of a reduction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dualrank.data.catalogue import Catalogue
+from dualrank.data.click_log import PERIOD, ClickLog, Column
+from dualrank.data.lists import PADDING, RankedLists
+from dualrank.data.log.reduction import WORD, Reduced
+
+
+def assemble(reduced: Reduced) -> ClickLog:
+    """The log with a catalogue of its own: the query–document pairs that it shows, sorted."""
+    shown = reduced.shown
+    number_of_list, list_of_row = np.unique(shown["list"].to_numpy(), return_inverse=True)
+    place = shown["place"].to_numpy() - 1
+    catalogue, query_of_row, pair_of_row = _catalogue(shown["query"], shown["document"])
+    depth = int(place.max(initial=-1)) + 1
+    documents = np.full((len(number_of_list), depth), PADDING, dtype=np.int32)
+    documents[list_of_row, place] = pair_of_row
+    queries = np.zeros(len(number_of_list), dtype=np.int32)
+    queries[list_of_row] = query_of_row
+
+    happened = reduced.happened
+    list_of = np.searchsorted(number_of_list, happened["list"].to_numpy())
+    columns = {
+        name: _column(happened[f"context_{number}"]) for number, name in enumerate(reduced.contexts)
+    }
+    if reduced.periods:
+        columns[PERIOD] = Column(reduced.periods, happened["period"].to_numpy().astype(np.int32))
+    log = in_order(
+        RankedLists(documents, queries),
+        list_of,
+        _clicks(happened, depth),
+        happened["sessions"].to_numpy().astype(np.int64),
+        columns,
+        catalogue,
+    )
+    return replace(log, reading=reduced.report)
+
+
+def in_order(
+    lists: RankedLists,
+    list_of: NDArray[np.integer],
+    clicks: NDArray[np.bool_],
+    counts: NDArray[np.int64],
+    columns: dict[str, Column],
+    catalogue: Catalogue,
+) -> ClickLog:
+    """A log whose lists are distinct and sorted by their documents, with only lists that occur."""
+    used, list_of = np.unique(list_of, return_inverse=True)
+    documents, first, new = np.unique(
+        lists.documents[used], axis=0, return_index=True, return_inverse=True
+    )
+    return ClickLog.from_clicks(
+        RankedLists(documents, lists.queries[used][first]),
+        new.reshape(-1).astype(np.int32)[list_of],
+        clicks,
+        counts,
+        columns=columns,
+        catalogue=catalogue,
+    )
+
+
+def _catalogue(
+    query: pa.ChunkedArray, document: pa.ChunkedArray
+) -> tuple[Catalogue, NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct pairs, and of each row the index of its query and of its pair."""
+    query_ids, query_of_row = _sorted_names(query)
+    doc_ids, document_of_row = _sorted_names(document)
+    key = query_of_row.astype(np.int64) * max(len(doc_ids), 1) + document_of_row
+    pairs, pair_of_row = np.unique(key, return_inverse=True)
+    query_of_pair, document_of_pair = np.divmod(pairs, max(len(doc_ids), 1))
+    return (
+        Catalogue(query_ids, doc_ids[document_of_pair], query_of_pair),
+        query_of_row,
+        pair_of_row.reshape(-1),
+    )
+
+
+def _sorted_names(values: pa.ChunkedArray) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
+    encoded = values.combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    names = np.asarray(encoded.dictionary.to_pylist(), dtype=np.str_)
+    order = np.argsort(names)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return names[order], rank[encoded.indices.to_numpy()]
+
+
+def _column(values: pa.ChunkedArray) -> Column:
+    names, codes = _sorted_names(values)
+    return Column(tuple(names.tolist()), codes.astype(np.int32))
+
+
+def _clicks(happened: pa.Table, depth: int) -> NDArray[np.bool_]:
+    clicks = np.zeros((happened.num_rows, depth), dtype=bool)
+    for position in range(depth):
+        word, bit = divmod(position, WORD)
+        clicks[:, position] = (happened[f"clicks_{word}"].to_numpy() >> bit) & 1
+    return clicks

@@ -1,0 +1,72 @@
+"""Which columns of a log mean what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dualrank.errors import DataError, SettingsError
+
+REQUIRED = ("session_id", "query_id", "doc_id", "position", "clicked")
+OPTIONAL = ("timestamp", "client_id")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The log's own names of the columns that are used.
+
+    `session_id` to `clicked` are always there; `timestamp` and `client_id` where the log has them.
+    """
+
+    names: Mapping[str, str]
+    contexts: tuple[str, ...] = ()
+
+    def __getitem__(self, meaning: str) -> str:
+        return self.names[meaning]
+
+    def __contains__(self, meaning: str) -> bool:
+        return meaning in self.names
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """All columns of the log that are read."""
+        return (*self.names.values(), *self.contexts)
+
+
+def find_columns(
+    present: Sequence[str],
+    renamed: Mapping[str, str] | None = None,
+    contexts: Sequence[str] = (),
+    *,
+    where: str = "the log",
+) -> Columns:
+    """The columns of a log, whose own names for some of them `renamed` gives.
+
+    >>> find_columns(["session_id", "query_id", "item", "position", "clicked"], {"doc_id": "item"})
+    Columns(names={'session_id': 'session_id', 'query_id': 'query_id', 'doc_id': 'item', \
+'position': 'position', 'clicked': 'clicked'}, contexts=())
+    """
+    renamed = dict(renamed or {})
+    unknown = [meaning for meaning in renamed if meaning not in (*REQUIRED, *OPTIONAL)]
+    if unknown:
+        raise SettingsError(
+            f"there is no meaning {unknown[0]!r} for a column; there are "
+            f"{', '.join((*REQUIRED, *OPTIONAL))}"
+        )
+    names = {}
+    for meaning in (*REQUIRED, *OPTIONAL):
+        name = renamed.get(meaning, meaning)
+        if name in present:
+            names[meaning] = name
+        elif meaning in REQUIRED or meaning in renamed:
+            named = f" (as {meaning})" if name != meaning else ""
+            raise DataError(
+                f"{where}: column {name!r}{named} is missing; a log has {', '.join(REQUIRED)}, "
+                f"this one has {', '.join(present)}"
+            )
+    for context in contexts:
+        if context not in present:
+            raise DataError(
+                f"{where}: there is no context column {context!r}; the log has {', '.join(present)}"
+            )
+    return Columns(names, tuple(dict.fromkeys(contexts)))

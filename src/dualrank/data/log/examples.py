@@ -1,0 +1,111 @@
+"""For each thing that is wrong with a session, the words that show it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+Row = Mapping[str, Any]
+
+_NAMES = {
+    "query": "query_id",
+    "document": "doc_id",
+    "position": "position",
+    "clicked": "clicked",
+}
+
+
+def example_of(kind: str, session: Any, rows: Sequence[Row]) -> str:
+    """What is wrong with this session: the rows that show it, in words.
+
+    Rows are dictionaries of query, document, position and clicked as they were found, and of
+    place and click as they were understood, sorted by place and document.
+    """
+    return f"session {session!r} {_EXAMPLES[kind](rows)}"
+
+
+def _missing(rows: Sequence[Row]) -> str:
+    for row in rows:
+        for column, name in _NAMES.items():
+            if row[column] is None and not (column == "position" and row["click"]):
+                where = "" if row["position"] is None else f" at position {row['position']}"
+                return f"has no {name}{where}"
+    return "displays no document"
+
+
+def _positions(rows: Sequence[Row]) -> str:
+    found = [str(row["position"]) for row in rows if row["position"] is not None]
+    if len(found) > 12:
+        found = [*found[:12], "…"]
+    return f"has positions {', '.join(found)}"
+
+
+def _gap(rows: Sequence[Row]) -> str:
+    return f"{_positions(rows)}; expected 1, 2, 3 … without gaps"
+
+
+def _zero(rows: Sequence[Row]) -> str:
+    return f"{_positions(rows)}; for a log that counts from 0 set first_position to 0"
+
+
+def _bad_position(rows: Sequence[Row]) -> str:
+    bad = next(row for row in rows if row["position"] is not None and row["place"] is None)
+    return f"has position {bad['position']}"
+
+
+def _bad_click(rows: Sequence[Row]) -> str:
+    bad = next(row for row in rows if row["clicked"] is not None and row["click"] is None)
+    return f"has clicked {bad['clicked']} at position {bad['position']}"
+
+
+def _same_position(rows: Sequence[Row]) -> str:
+    for one, other in pairwise(row for row in rows if row["place"] is not None):
+        if one["place"] == other["place"] and one["document"] != other["document"]:
+            return (
+                f"has documents {one['document']!r} and {other['document']!r} "
+                f"at position {one['position']}"
+            )
+    return _positions(rows)
+
+
+def _same_document(rows: Sequence[Row]) -> str:
+    places: dict[str, list[str]] = {}
+    for row in rows:
+        if row["place"] is not None and row["document"] is not None:
+            found = places.setdefault(row["document"], [])
+            if row["position"] not in found:
+                found.append(row["position"])
+    document, found = next(item for item in places.items() if len(item[1]) > 1)
+    return f"shows document {document!r} at positions {' and '.join(found)}"
+
+
+def _queries(rows: Sequence[Row]) -> str:
+    queries = sorted({row["query"] for row in rows if row["query"] is not None})
+    return f"holds queries {queries[0]!r} and {queries[1]!r}"
+
+
+def _not_displayed(rows: Sequence[Row]) -> str:
+    outside = next(row for row in rows if row["position"] is None and row["click"])
+    return f"has a click on {outside['document']!r}, which it does not show"
+
+
+def _repeated(rows: Sequence[Row]) -> str:
+    times = Counter((row["document"], row["position"]) for row in rows)
+    (document, position), count = times.most_common(1)[0]
+    return f"has document {document!r} at position {position} {count} times"
+
+
+_EXAMPLES: Mapping[str, Callable[[Sequence[Row]], str]] = {
+    "missing_value": _missing,
+    "bad_position": _bad_position,
+    "zero_based": _zero,
+    "gap": _gap,
+    "same_position": _same_position,
+    "same_document": _same_document,
+    "bad_click": _bad_click,
+    "several_queries": _queries,
+    "not_displayed": _not_displayed,
+    "repeated_row": _repeated,
+}

@@ -1,0 +1,83 @@
+"""A log pointed to the documents of a data set."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dualrank.data.click_log import ClickLog
+from dualrank.data.dataset import Dataset
+from dualrank.data.lists import PADDING, RankedLists
+from dualrank.data.log.assembly import in_order
+from dualrank.data.log.report import KINDS, Problem, ReadingReport
+from dualrank.errors import DataError
+
+
+def point_to(log: ClickLog, dataset: Dataset) -> ClickLog:
+    """The log over the rows of a data set instead of its own catalogue.
+
+    Lists with a document that has no features are left out, with their sessions, and counted in
+    the log's `reading`, as are documents that have features and were never displayed.
+    """
+    there, ours, reading = dataset.catalogue, log.catalogue, log.reading
+    if ours is None or reading is None:
+        raise DataError("this log does not know the names of its documents")
+    rows: dict[tuple[str, str], int] = {}
+    twice = set()
+    names = zip(
+        there.query_ids[there.query_of_document].tolist(), there.doc_ids.tolist(), strict=True
+    )
+    for row, pair in enumerate(names):
+        if rows.setdefault(pair, row) != row:
+            twice.add(pair)
+    pairs = list(
+        zip(ours.query_ids[ours.query_of_document].tolist(), ours.doc_ids.tolist(), strict=True)
+    )
+    for pair in twice.intersection(pairs):
+        raise DataError(
+            f"document {pair[1]!r} stands twice in the features of query {pair[0]!r}; "
+            f"expected one row of features"
+        )
+    row_of = np.array([rows.get(pair, PADDING) for pair in pairs], dtype=np.int32)
+
+    lists = log.lists
+    documents = np.where(lists.mask, row_of[lists.documents], PADDING).astype(np.int32)
+    unknown = (documents == PADDING) & lists.mask
+    bad = unknown.any(axis=1)
+    problems = []
+    if bad.any():
+        found = int(log.sessions_per_list[bad].sum())
+        number = int(np.flatnonzero(bad)[0])
+        query, document = pairs[int(lists.documents[number][unknown[number]][0])]
+        example = f"document {document!r} of query {query!r}"
+        problems.append(Problem("no_features", found, example))
+        log = log.take_lists(np.flatnonzero(~bad))
+        documents = documents[~bad]
+    shown = np.bincount(documents[documents != PADDING], minlength=dataset.document_count) > 0
+    if not shown.all():
+        first = int(np.flatnonzero(~shown)[0])
+        query = there.query_ids[there.query_of_document[first]]
+        example = f"document {str(there.doc_ids[first])!r} of query {str(query)!r}"
+        problems.append(Problem("not_in_log", int((~shown).sum()), example))
+    queries = there.query_of_document[documents[:, 0]] if len(documents) else lists.queries[:0]
+    joined = in_order(
+        RankedLists(documents, queries.astype(np.int32)),
+        log.list_of,
+        log.clicks,
+        log.counts,
+        dict(log.columns),
+        there,
+    )
+    return replace(joined, reading=_with(reading, problems, joined.sessions))
+
+
+def _with(reading: ReadingReport, problems: list[Problem], kept: int) -> ReadingReport:
+    found = {problem.kind: problem for problem in (*reading.problems, *problems)}
+    lost = sum(p.count for p in problems if p.treatment == "dropped")
+    return replace(
+        reading,
+        problems=tuple(found[kind] for kind in KINDS if kind in found),
+        kept=kept,
+        bad=reading.bad + lost,
+    )

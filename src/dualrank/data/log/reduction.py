@@ -1,0 +1,450 @@
+"""Sessions rebuilt from rows, checked, and counted: the SQL of a reduction.
+
+The rows of a session are never collected. One GROUP BY over the sessions sums, for each of them, a
+64-bit hash of every row (query, document, position), takes the exclusive or of a second hash, and
+sets a bit per clicked position. Sessions with equal hashes displayed the same list, so the rows of
+*one* session of each distinct list are read again, and everything that can be wrong with a list is
+looked for there. Two different lists would be taken for one only if both their hashes were equal,
+which happens to one pair in 2^128: of a billion different lists, to one in 10^20 logs. The result
+does not depend on the hash function, nor on the order of rows or how they lie in files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dualrank.data.log.columns import Columns
+from dualrank.data.log.engine import Engine
+from dualrank.data.log.examples import example_of
+from dualrank.data.log.report import KINDS, Client, Problem, ReadingReport
+from dualrank.errors import DataError, SettingsError
+
+WORD = 62
+"""Positions whose clicks one 64-bit number holds (two bits stay free for signs and overflow)."""
+
+MAX_DEPTH = 1_024
+SAMPLED_TIMES = 1_000_000
+TOP_CLIENTS = 10
+NO_CONTEXT = "(none)"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a log is read: what positions start with, and which traffic is left out.
+
+    `periods` is the number of parts, of about equally many sessions, into which the time of a log
+    with a `timestamp` is cut; 0 or 1 leaves it whole.
+    """
+
+    first_position: int = 1
+    periods: int = 4
+    max_clicks: int | None = None
+    max_client_share: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.first_position not in (0, 1):
+            raise SettingsError(f"first_position is 0 or 1, not {self.first_position}")
+        if self.periods < 0:
+            raise SettingsError(f"periods is 0 or more, not {self.periods}")
+        if self.max_clicks is not None and self.max_clicks < 1:
+            raise SettingsError(f"max_clicks is 1 or more, not {self.max_clicks}")
+        share = self.max_client_share
+        if share is not None and not 0 < share <= 1:
+            raise SettingsError(f"max_client_share is a share above 0 and up to 1, not {share}")
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """The reduction of a log, as tables.
+
+    `shown`: list, query, document, place (1-based), one row per document of each distinct list.
+    `happened`: list, clicks_0 … (a bit per position, `WORD` in each), period, contexts, sessions.
+    """
+
+    shown: pa.Table
+    happened: pa.Table
+    contexts: tuple[str, ...]
+    periods: tuple[str, ...]
+    report: ReadingReport
+
+
+def reduce_log(engine: Engine, columns: Columns, reading: Reading, source: str) -> Reduced:
+    """Reduce the table `log` of an engine; problems are counted, and left out."""
+    if reading.max_client_share is not None and "client_id" not in columns:
+        raise DataError(
+            f"{source}: max_client_share needs a column client_id (or another named as such)"
+        )
+    _rows(engine, columns, reading, source)
+    words = 1
+    while True:
+        _sessions(engine, columns, words)
+        deepest = _value(engine, "SELECT max(place) FROM shown")
+        if deepest is None or deepest <= words * WORD:
+            break
+        words = -(-deepest // WORD)
+    return _Reduction(engine, columns, reading, source, words).result()
+
+
+def _rows(engine: Engine, columns: Columns, reading: Reading, source: str) -> None:
+    """The view `rows`: what the columns mean, as equal types, NULL where they mean nothing."""
+    types = engine.types("log")
+    position, clicked = (engine.quote(columns[name]) for name in ("position", "clicked"))
+    if types[columns["position"]] == "integer":
+        whole = position
+    else:
+        number = f"TRY_CAST({position} AS DOUBLE)"
+        whole = (
+            f"CASE WHEN {number} = floor({number}) AND abs({number}) < 1e9 "
+            f"THEN CAST({number} AS INTEGER) END"
+        )
+    if types[columns["clicked"]] == "boolean":
+        click = clicked
+    elif types[columns["clicked"]] in ("integer", "number"):
+        click = f"CASE WHEN {clicked} = 1 THEN TRUE WHEN {clicked} = 0 THEN FALSE END"
+    else:
+        text = f"lower(CAST({clicked} AS STRING))"
+        click = (
+            f"CASE WHEN {text} IN ('1', 'true', 't', '1.0') THEN TRUE "
+            f"WHEN {text} IN ('0', 'false', 'f', '0.0') THEN FALSE END"
+        )
+    first, last = reading.first_position, reading.first_position + MAX_DEPTH - 1
+    selected = {
+        "session": engine.quote(columns["session_id"]),
+        "query": f"CAST({engine.quote(columns['query_id'])} AS STRING)",
+        "document": f"CAST({engine.quote(columns['doc_id'])} AS STRING)",
+        "position": position,
+        "place": f"CASE WHEN {whole} BETWEEN {first} AND {last} "
+        f"THEN CAST({whole} - {first - 1} AS INTEGER) END",
+        "clicked": clicked,
+        "click": click,
+    }
+    for number_of, context in enumerate(columns.contexts):
+        text = f"CAST({engine.quote(context)} AS STRING)"
+        selected[f"context_{number_of}"] = f"coalesce({text}, '{NO_CONTEXT}')"
+    if "client_id" in columns:
+        selected["client"] = f"CAST({engine.quote(columns['client_id'])} AS STRING)"
+    if "timestamp" in columns:
+        name = columns["timestamp"]
+        selected["time"] = engine.seconds(engine.quote(name), types[name])
+    engine.view(
+        "rows", "SELECT " + ", ".join(f"{v} AS {k}" for k, v in selected.items()) + " FROM log"
+    )
+
+
+def _sessions(engine: Engine, columns: Columns, words: int) -> None:
+    """`sessions`, one row each; `lists`, one row per distinct list; `shown`, the lists' rows."""
+    # What else a row can hold that matters: a click without a position, a click that is no click.
+    state = (
+        "CASE WHEN click IS NULL THEN CASE WHEN clicked IS NULL THEN 3 ELSE 2 END "
+        "WHEN position IS NULL AND click THEN 1 ELSE 0 END"
+    )
+    one = engine.hash(["query", "document", "position", state])
+    wanted = [f"{engine.sum_of_hashes('one')} AS one", f"bit_xor({engine.hash(['one'])}) AS two"]
+    wanted += ["count(*) AS row_count"]
+    for word in range(words):
+        within = f"click AND place > {word * WORD} AND place <= {(word + 1) * WORD}"
+        bit = engine.bit(f"place - {word * WORD + 1}")
+        wanted.append(f"coalesce(bit_or(CASE WHEN {within} THEN {bit} END), 0) AS clicks_{word}")
+    for name in _grouped(columns):
+        wanted += [f"min({name}) AS {name}", f"min({name}) <> max({name}) AS several_{name}"]
+    if "timestamp" in columns:
+        wanted.append("min(time) AS time")
+    others = "".join(f", {name}" for name in _grouped(columns))
+    others += ", time" if "timestamp" in columns else ""
+    engine.keep(
+        "sessions",
+        f"SELECT session, {', '.join(wanted)} FROM "
+        f"(SELECT session, place, click{others}, {one} AS one FROM rows) GROUP BY session",
+    )
+    engine.keep(
+        "lists",
+        "SELECT row_number() OVER (ORDER BY session) AS list, one, two, session, sessions FROM "
+        "(SELECT one, two, min(session) AS session, count(*) AS sessions FROM sessions "
+        "WHERE session IS NOT NULL GROUP BY one, two)",
+    )
+    engine.keep(
+        "shown",
+        "SELECT l.list, r.query, r.document, r.place, r.click, "
+        "CAST(r.position AS STRING) AS position, CAST(r.clicked AS STRING) AS clicked "
+        "FROM rows r JOIN lists l ON r.session = l.session",
+    )
+
+
+def _grouped(columns: Columns) -> list[str]:
+    """What must not change within a session."""
+    names = [f"context_{number}" for number in range(len(columns.contexts))]
+    return [*names, "client"] if "client_id" in columns else names
+
+
+# Of the rows of one list, repeated rows merged: what is wrong with them, in the order of `KINDS`.
+_FLAWS = """
+    SELECT list,
+        bool_or(query IS NULL OR document IS NULL OR unclicked OR (nowhere AND NOT click))
+            OR count(place) + count(unread) = 0 AS missing_value,
+        bool_or(unread IS NOT NULL AND NOT zero) AS bad_position,
+        bool_or(zero) AS zero_based,
+        max(place) > count(DISTINCT place) AS gap,
+        count(place) > count(DISTINCT place) AS same_position,
+        count(place) > count(DISTINCT CASE WHEN place IS NOT NULL THEN document END)
+            AS same_document,
+        bool_or(misclicked) AS bad_click,
+        count(DISTINCT query) > 1 AS several_queries,
+        bool_or(nowhere AND click) AS not_displayed,
+        max(times) > 1 AS repeated_row
+    FROM (
+        SELECT list, query, document, place, unread, count(*) AS times,
+               place IS NULL AND unread IS NULL AS nowhere,
+               coalesce(TRY_CAST(unread AS DOUBLE) = 0, FALSE) AS zero,
+               coalesce(bool_or(click), FALSE) AS click,
+               bool_or(clicked IS NULL) AS unclicked,
+               bool_or(clicked IS NOT NULL AND click IS NULL) AS misclicked
+        FROM (SELECT *, CASE WHEN place IS NULL THEN position END AS unread FROM shown)
+        GROUP BY list, query, document, place, unread
+    )
+    GROUP BY list
+"""
+
+
+class _Reduction:
+    """What remains once sessions and lists are there: judge, filter, count."""
+
+    def __init__(
+        self, engine: Engine, columns: Columns, reading: Reading, source: str, words: int
+    ) -> None:
+        self.engine, self.columns, self.reading = engine, columns, reading
+        self.source, self.words = source, words
+        self.clicked = " + ".join(f"bit_count(clicks_{word})" for word in range(words))
+        self.problems: dict[str, Problem] = {}
+
+    def result(self) -> Reduced:
+        """Everything, in the order in which one thing needs the other."""
+        found = self._totals()
+        self._judge_lists()
+        faults = self._judge_sessions()
+        bad = self._count_bad(faults, found)
+        clients, filters = self._traffic(found, faults)
+        edges, names = self._periods()
+        happened = self._happened(faults, filters, edges)
+        kept = int(happened["sessions"].to_numpy().sum())
+        shown = self.engine.fetch(
+            "SELECT DISTINCT list, query, document, place FROM shown JOIN judged USING (list) "
+            "WHERE NOT dropped AND place IS NOT NULL ORDER BY list, place"
+        )
+        report = ReadingReport(
+            source=self.source,
+            rows=found["rows"],
+            sessions=found["sessions"] + found["no_session"],
+            kept=kept,
+            clicks=found["clicks"],
+            problems=tuple(self.problems[kind] for kind in KINDS if kind in self.problems),
+            filtered={name: count for name, (_, count) in filters.items()},
+            clients=clients,
+            bad=bad,
+        )
+        return Reduced(shown, happened, self.columns.contexts, names, report)
+
+    def _totals(self) -> dict[str, int]:
+        (totals,) = self.engine.fetch(
+            "SELECT coalesce(sum(row_count), 0) AS row_count, count(session) AS sessions, "
+            "coalesce(sum(CASE WHEN session IS NULL THEN row_count END), 0) AS no_session, "
+            f"coalesce(sum({self.clicked}), 0) AS clicks FROM sessions"
+        ).to_pylist()
+        rows = int(totals["row_count"])
+        if rows == 0:
+            raise DataError(f"{self.source}: the log is empty")
+        if totals["no_session"]:
+            self._found("no_session", int(totals["no_session"]), "session_id is missing there")
+        return {
+            "rows": rows,
+            "sessions": int(totals["sessions"]),
+            "no_session": int(totals["no_session"]),
+            "clicks": int(totals["clicks"]),
+        }
+
+    def _found(self, kind: str, count: int, example: str) -> None:
+        self.problems[kind] = Problem(kind, count, example)
+
+    def _judge_lists(self) -> None:
+        """`judged`: of every distinct list, whether its sessions are dropped, or lose something."""
+        flaws = [name for name in KINDS if f"AS {name}" in _FLAWS]
+        self.engine.keep("flawed", _FLAWS)
+        # A session over two queries has two lists; what that does to positions is not news.
+        # Likewise a position that cannot be read leaves a gap.
+        unless = {
+            "gap": "several_queries OR bad_position OR zero_based OR missing_value",
+            "same_position": "several_queries",
+            "same_document": "several_queries OR missing_value",
+        }
+        flags = ", ".join(
+            f"coalesce({name}, FALSE) AND NOT coalesce({unless[name]}, FALSE) AS {name}"
+            if name in unless
+            else f"coalesce({name}, FALSE) AS {name}"
+            for name in flaws
+        )
+        dropped = " OR ".join(name for name in flaws if KINDS[name].treatment == "dropped")
+        lossy = " OR ".join(name for name in flaws if KINDS[name].treatment != "noted")
+        self.engine.keep(
+            "judged",
+            f"SELECT *, {dropped} AS dropped, {lossy} AS lossy FROM "
+            f"(SELECT list, one, two, l.session, sessions, {flags} "
+            "FROM lists l JOIN flawed USING (list))",
+        )
+        counts = ", ".join(
+            f"sum(CASE WHEN {name} THEN sessions END) AS {name}, "
+            f"min(CASE WHEN {name} THEN list END) AS first_{name}"
+            for name in flaws
+        )
+        (found,) = self.engine.fetch(f"SELECT {counts} FROM judged").to_pylist()
+        for name in flaws:
+            if found[name]:
+                self._found(name, int(found[name]), self._example(name, found[f"first_{name}"]))
+
+    def _example(self, kind: str, number: int) -> str:
+        (session,) = self.engine.fetch(
+            f"SELECT session FROM lists WHERE list = {number}"
+        ).to_pylist()
+        rows = self.engine.fetch(
+            "SELECT query, document, position, clicked, place, click FROM shown "
+            f"WHERE list = {number} ORDER BY TRY_CAST(position AS DOUBLE), document, query, clicked"
+        ).to_pylist()
+        return example_of(kind, session["session"], rows)
+
+    def _judge_sessions(self) -> str:
+        """The condition under which a session itself, rather than its list, is dropped."""
+        conditions = {}
+        contexts = [f"several_context_{i}" for i in range(len(self.columns.contexts))]
+        if contexts:
+            conditions["several_contexts"] = " OR ".join(contexts)
+        if "client_id" in self.columns:
+            conditions["several_clients"] = "several_client"
+        if self._timed:
+            conditions["no_time"] = "time IS NULL"
+        for kind, condition in conditions.items():
+            (found,) = self.engine.fetch(
+                "SELECT count(*) AS sessions, min(session) AS first FROM sessions "
+                f"WHERE session IS NOT NULL AND ({condition})"
+            ).to_pylist()
+            if found["sessions"]:
+                self._found(kind, found["sessions"], f"such as session {found['first']!r}")
+        return " OR ".join(f"coalesce({c}, FALSE)" for c in conditions.values()) or "FALSE"
+
+    @property
+    def _timed(self) -> bool:
+        return "timestamp" in self.columns and self.reading.periods > 1
+
+    def _count_bad(self, faults: str, found: dict[str, int]) -> int:
+        if faults == "FALSE":
+            lossy = _value(self.engine, "SELECT sum(sessions) FROM judged WHERE lossy")
+        else:
+            lossy = _value(
+                self.engine,
+                "SELECT count(*) FROM sessions s JOIN judged j ON s.one = j.one AND s.two = j.two "
+                f"WHERE s.session IS NOT NULL AND (j.lossy OR {faults})",
+            )
+        return int(lossy or 0) + found["no_session"]
+
+    def _traffic(
+        self, found: dict[str, int], faults: str
+    ) -> tuple[tuple[Client, ...], dict[str, tuple[str, int]]]:
+        """Who clicked most, and for each filter the sessions it leaves out: condition and count."""
+        reading, filters = self.reading, dict[str, str]()
+        if reading.max_clicks is not None:
+            filters["max_clicks"] = f"({self.clicked}) > {reading.max_clicks}"
+        clients: tuple[Client, ...] = ()
+        if "client_id" in self.columns:
+            self.engine.keep(
+                "clients",
+                f"SELECT client, count(*) AS sessions, sum({self.clicked}) AS clicks "
+                "FROM sessions WHERE session IS NOT NULL AND client IS NOT NULL GROUP BY client",
+            )
+            least = (reading.max_client_share or 1.0) * found["clicks"]
+            if reading.max_client_share is not None:
+                filters["max_client_share"] = (
+                    f"coalesce(client IN (SELECT client FROM clients WHERE clicks > {least!r}), "
+                    "FALSE)"
+                )
+            top = self.engine.fetch(
+                "SELECT * FROM clients ORDER BY clicks DESC, sessions DESC, client "
+                f"LIMIT {TOP_CLIENTS}"
+            ).to_pylist()
+            clients = tuple(
+                Client(
+                    name=row["client"],
+                    sessions=int(row["sessions"]),
+                    clicks=int(row["clicks"]),
+                    share_of_sessions=int(row["sessions"]) / found["sessions"],
+                    share_of_clicks=int(row["clicks"]) / max(found["clicks"], 1),
+                    left_out=reading.max_client_share is not None and row["clicks"] > least,
+                )
+                for row in top
+            )
+        counted = {}
+        before = f"({faults})"
+        for name, condition in filters.items():
+            count = _value(
+                self.engine,
+                "SELECT count(*) FROM sessions s JOIN judged j ON s.one = j.one AND s.two = j.two "
+                f"WHERE s.session IS NOT NULL AND NOT j.dropped AND NOT {before} AND {condition}",
+            )
+            counted[name] = (condition, int(count))
+            before = f"({before} OR {condition})"
+        return clients, counted
+
+    def _periods(self) -> tuple[list[float], tuple[str, ...]]:
+        """Where periods begin, and their names: cut so that they have about equal sessions.
+
+        Of more than a million sessions, those are asked whose name has a low digest: a sample that
+        is the same on every engine and for every order of the log.
+        """
+        if not self._timed:
+            return [], ()
+        sessions = _value(self.engine, "SELECT count(time) FROM sessions")
+        condition = "time IS NOT NULL"
+        if sessions > SAMPLED_TIMES:
+            highest = int(SAMPLED_TIMES / sessions * 16**8)
+            condition += f" AND md5(CAST(session AS STRING)) < '{highest:08x}'"
+        times = np.sort(
+            self.engine.fetch(f"SELECT time FROM sessions WHERE {condition}")["time"].to_numpy()
+        )
+        if len(times) == 0:
+            return [], ()
+        parts = self.reading.periods
+        edges = np.unique(times[[len(times) * part // parts for part in range(parts)]])
+        if len(edges) < 2:
+            return [], ()
+        kind = self.engine.types("log")[self.columns["timestamp"]]
+        return edges.tolist(), tuple(_time_name(edge, kind) for edge in edges)
+
+    def _happened(
+        self, faults: str, filters: dict[str, tuple[str, int]], edges: Sequence[float]
+    ) -> pa.Table:
+        keys = [f"clicks_{word}" for word in range(self.words)]
+        keys += [f"context_{number}" for number in range(len(self.columns.contexts))]
+        passed = [f"NOT ({condition})" for condition, _ in filters.values()]
+        kept = " AND ".join(["session IS NOT NULL", f"NOT ({faults})", *passed])
+        period = " + ".join(f"CASE WHEN time >= {edge!r} THEN 1 ELSE 0 END" for edge in edges[1:])
+        chosen = [*keys, f"{period or 0} AS period"]
+        return self.engine.fetch(
+            f"SELECT j.list, {', '.join(keys)}, period, n AS sessions FROM ("
+            f"SELECT one, two, {', '.join(keys)}, period, count(*) AS n FROM "
+            f"(SELECT one, two, {', '.join(chosen)} FROM sessions WHERE {kept}) "
+            f"GROUP BY one, two, {', '.join(keys)}, period"
+            ") h JOIN judged j ON h.one = j.one AND h.two = j.two WHERE NOT j.dropped"
+        )
+
+
+def _time_name(seconds: float, kind: str) -> str:
+    if kind in ("integer", "number"):
+        return f"{seconds:.15g}"
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def _value(engine: Engine, query: str) -> Any:
+    """The only value of a query's result."""
+    return engine.fetch(query).column(0)[0].as_py()
