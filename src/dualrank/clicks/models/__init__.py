@@ -1,0 +1,1 @@
+"""Click models: what users see and like, read off a click log."""

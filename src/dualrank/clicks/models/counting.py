@@ -1,0 +1,38 @@
+"""Plain counts of a log that models share."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dualrank.data.click_log import ClickLog
+
+Floats = NDArray[np.float64]
+
+
+def tally(index: NDArray[np.integer], weights: ArrayLike, size: int) -> Floats:
+    """Sums of `weights` per index."""
+    return np.bincount(index, np.asarray(weights), size).astype(np.float64, copy=False)
+
+
+def pair_count(log: ClickLog) -> int:
+    """How many pairs the log's index has room for."""
+    if log.catalogue is not None:
+        return len(log.catalogue.doc_ids)
+    return int(log.lists.documents.max()) + 1
+
+
+def per_pair(log: ClickLog, per_list: NDArray[np.number]) -> Floats:
+    """Values per list and rank, summed over each pair."""
+    mask = log.lists.mask
+    return tally(log.lists.documents[mask], per_list[mask], pair_count(log))
+
+
+def displays(log: ClickLog) -> NDArray[np.int64]:
+    """Sessions that displayed something, per list and rank."""
+    return log.sessions_per_list[:, None] * log.lists.mask
+
+
+def click_through(log: ClickLog) -> float:
+    """The share of displayed documents that were clicked."""
+    return float(log.clicks_per_list.sum() / max(displays(log).sum(), 1))

@@ -1,0 +1,161 @@
+"""The dynamic Bayesian network: users leave when a clicked document satisfies them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dualrank.clicks.browsing import Chain
+from dualrank.clicks.models.chain_em import ChainCounts, expect
+from dualrank.clicks.models.click_model import ClickModel
+from dualrank.clicks.models.counting import Floats, click_through
+from dualrank.clicks.models.em import EM, HALF, Beta, Climb, Parameters, Prior, climb
+from dualrank.clicks.models.fitted import Fitted, Layout
+from dualrank.clicks.models.pair_parameter import PairParameter
+from dualrank.data.click_log import ClickLog
+
+
+class Network(NamedTuple):
+    """The parameters of a dynamic Bayesian network; γ is an array of one."""
+
+    attraction: Floats
+    satisfaction: Floats
+    gamma: Floats
+
+    @property
+    def after_click(self) -> Floats:
+        """How likely a user goes on after a click on each pair."""
+        return self.gamma * (1 - self.satisfaction)
+
+
+class DynamicBayesian(ClickModel):
+    """A cascade with attraction α, satisfaction s and persistence γ (Chapelle and Zhang 2009).
+
+        P(c_k = 1 | E_k = 1) = α_d
+        P(E_(k+1) = 1 | E_k = 1, c_k) = γ after a skip, γ (1 − s_d) after a click
+
+    by full EM. Relevance is α s: attractive, and satisfying once clicked. α is drawn to the log's
+    click-through, s to the share of clicks that were the last of their session, each with the
+    strength of `prior`; γ to one half with one trial.
+    """
+
+    name = "dbn"
+    title = "dynamic Bayesian network"
+
+    def __init__(self, prior: Prior | None = None, em: EM | None = None) -> None:
+        self.prior = prior or Prior()
+        self.em = em or EM()
+
+    def _fit(self, log: ClickLog) -> Fitted:
+        counts = ChainCounts.of_documents(log)
+        priors = bayesian_priors(self.prior, log, counts)
+        start = (*closed_form(counts, *priors), np.array([0.9]))
+        found, path = climb(lambda now: step(counts, *priors, now), start, self.em)
+        return bayesian_fit(log, counts, *priors, Network(*found), path)
+
+    def relevance_of_pairs(self) -> PairParameter:
+        """Attraction times satisfaction."""
+        return self.fitted.pairs["attraction"].times(self.fitted.pairs["satisfaction"])
+
+    def _browse(self, layout: Layout) -> Chain:
+        gamma = layout.shared("continuation")
+        return Chain(
+            layout.of_pairs("attraction"), gamma * (1 - layout.of_pairs("satisfaction")), gamma
+        )
+
+
+def step(
+    counts: ChainCounts,
+    attraction_prior: Beta,
+    satisfaction_prior: Beta,
+    parameters: Parameters,
+    *,
+    persistent: bool = False,
+) -> tuple[Parameters, float]:
+    """One iteration of EM; `persistent` keeps γ as it is.
+
+    A user who stopped after a click was either satisfied or tired:
+
+        P(satisfied | stopped) = s / (s + (1 − s) (1 − γ))
+    """
+    now = Network(*parameters)
+    hidden = expect(counts, now.attraction, now.after_click, float(now.gamma[0]))
+    objective = hidden.log_likelihood + attraction_prior.log_density(now.attraction)
+    objective += satisfaction_prior.log_density(now.satisfaction)
+    leaves = 1 - now.after_click
+    share = np.divide(now.satisfaction, leaves, out=np.ones_like(leaves), where=leaves > 0)
+    satisfied = hidden.stopped * share
+    went_on = counts.went_on + hidden.went_on
+    gamma = now.gamma
+    if not persistent:
+        objective += HALF.log_density(gamma)
+        onward = np.array([counts.skips.sum() + hidden.skip_went_on + went_on.sum()])
+        tired = hidden.skip_stopped + (hidden.stopped - satisfied).sum()
+        gamma = HALF.estimate(onward, onward + tired)
+    examined = counts.clicks + counts.skips + hidden.skips
+    better = Network(
+        attraction_prior.estimate(counts.clicks, examined),
+        satisfaction_prior.estimate(satisfied, hidden.stopped + went_on),
+        gamma,
+    )
+    return better, objective
+
+
+def bayesian_priors(prior: Prior, log: ClickLog, counts: ChainCounts) -> tuple[Beta, Beta]:
+    """The priors of attraction and satisfaction."""
+    clicks = counts.clicks.sum()
+    last = counts.last_clicks().sum() / clicks if clicks > 0 else 0.5
+    return prior.at(click_through(log)), prior.at(last)
+
+
+def closed_form(
+    counts: ChainCounts, attraction_prior: Beta, satisfaction_prior: Beta
+) -> tuple[Floats, Floats]:
+    """Attraction and satisfaction as if every user left, satisfied, at the last click."""
+    examined = counts.clicks + counts.skips + counts.without_clicks()
+    last = counts.last_clicks()
+    return (
+        attraction_prior.estimate(counts.clicks, examined),
+        satisfaction_prior.estimate(last, counts.went_on + last),
+    )
+
+
+def bayesian_fit(
+    log: ClickLog,
+    counts: ChainCounts,
+    attraction_prior: Beta,
+    satisfaction_prior: Beta,
+    network: Network,
+    path: Climb,
+) -> Fitted:
+    """The parameters with their evidence.
+
+    Silence after a last click speaks for satisfaction by v = y s / (1 − s) (see `Expected`), as a
+    skip speaks against attraction by w.
+    """
+    hidden = expect(counts, network.attraction, network.after_click, float(network.gamma[0]))
+    attraction = PairParameter.from_examinations(
+        network.attraction,
+        counts.clicks,
+        counts.skips + hidden.skips,
+        counts.skips + hidden.squares,
+        attraction_prior.mean,
+    )
+    unsatisfied = 1 - network.satisfaction
+    odds = np.divide(
+        network.satisfaction, unsatisfied, out=np.zeros_like(unsatisfied), where=unsatisfied > 0
+    )
+    satisfaction = PairParameter.from_examinations(
+        unsatisfied,
+        counts.went_on,
+        odds * hidden.reasons,
+        odds**2 * hidden.reason_squares,
+        1 - satisfaction_prior.mean,
+    ).complement()
+    return Fitted.on(
+        log,
+        {"attraction": attraction, "satisfaction": satisfaction},
+        {"continuation": network.gamma},
+        path,
+    )

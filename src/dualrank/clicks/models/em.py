@@ -1,0 +1,150 @@
+"""Expectation–maximisation: one driver for all models, and when it stops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dualrank.clicks.models.counting import Floats
+from dualrank.errors import SettingsError
+
+Parameters = tuple[Floats, ...]
+Step = Callable[[Parameters], tuple[Parameters, float]]
+
+
+@dataclass(frozen=True)
+class EM:
+    """How to climb, and when to stop.
+
+    `tolerance` is in nats of the whole log: it stops when it estimates that less is still to be
+    gained. A hundredth of a nat moves no parameter by more than about a seventh of its standard
+    error (√0.02), however large the log is. `accelerated` leaps along the path of EM (SQUAREM,
+    Varadhan and Roland 2008), which ends in the same place after far fewer iterations.
+    """
+
+    max_iterations: int = 5_000
+    tolerance: float = 0.01
+    accelerated: bool = True
+
+    def __post_init__(self) -> None:
+        if self.max_iterations < 1:
+            raise SettingsError(f"EM needs at least one iteration, not {self.max_iterations}")
+        if not 0 <= self.tolerance < math.inf:
+            raise SettingsError(f"tolerance is a number of nats, 0 or more, not {self.tolerance}")
+
+
+@dataclass(frozen=True)
+class Climb:
+    """The objective along the way, which never falls, and whether it had settled at the end."""
+
+    objective: tuple[float, ...] = ()
+    iterations: int = 0
+    converged: bool = True
+
+
+def climb(step: Step, start: Parameters, settings: EM) -> tuple[Parameters, Climb]:
+    """Repeat `step`, which gives better parameters and the objective of those it was given.
+
+    Two steps give the direction r = θ₁ − θ₀ and how fast it fades, v = θ₂ − 2 θ₁ + θ₀. With
+    L = ‖r‖/‖v‖, about 1/(1 − rate), the leap is θ₀ + 2 L r + L² v; it is taken back where the
+    objective would fall. The gap to the top is about L times the last gain.
+    """
+    objective: list[float] = []
+    iterations, calm = 0, 0
+    now = start
+    while iterations < settings.max_iterations:
+        one, value = step(now)
+        two, value_of_one = step(one)
+        objective += [value, value_of_one]
+        iterations += 2
+        leap, length = _leap(now, one, two)
+        if settings.accelerated and length > 1:
+            after, value_of_leap = step(leap)
+            iterations += 1
+            if value_of_leap >= value_of_one:
+                objective.append(value_of_leap)
+                two = after
+        now = two
+        calm = calm + 1 if length * (value_of_one - value) < settings.tolerance else 0
+        if calm == 2:
+            return now, Climb(tuple(objective), iterations, True)
+    return now, Climb(tuple(objective), iterations, False)
+
+
+def _leap(zero: Parameters, one: Parameters, two: Parameters) -> tuple[Parameters, float]:
+    """Where the path leads to, and L; a value that would leave (0, 1) takes the second step."""
+    direction = [b - a for a, b in zip(zero, one, strict=True)]
+    bend = [c - b - r for b, c, r in zip(one, two, direction, strict=True)]
+    fading = math.sqrt(sum(float(v @ v) for v in map(np.ravel, bend)))
+    moving = math.sqrt(sum(float(r @ r) for r in map(np.ravel, direction)))
+    if moving == 0 or fading == 0:
+        return two, 1.0
+    length = moving / fading
+    leap = []
+    for a, r, v, c in zip(zero, direction, bend, two, strict=True):
+        far = a + 2 * length * r + length**2 * v
+        leap.append(np.where((far > 0) & (far < 1), far, c))
+    return tuple(leap), length
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A Beta prior on a probability, as `strength` trials seen beforehand that succeed with `mean`.
+
+    Where `mean` is None it is read off the log (each model says how), so that what is known of
+    few sessions is drawn towards what is usual in this log. A mean of one half, as other
+    tools have, would call most documents of a web log more attractive the less is known of them.
+    """
+
+    strength: float = 1.0
+    mean: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.strength < math.inf:
+            raise SettingsError(f"the strength of a prior is 0 or more, not {self.strength}")
+        if self.mean is not None and not 0 < self.mean < 1:
+            raise SettingsError(f"the mean of a prior is between 0 and 1, not {self.mean}")
+
+    def at(self, mean: float) -> Beta:
+        """The prior with its mean, which is `mean` unless it was given."""
+        mean = float(np.clip(mean, 1e-4, 1 - 1e-4)) if self.mean is None else self.mean
+        return Beta(mean * self.strength, (1 - mean) * self.strength, mean)
+
+
+@dataclass(frozen=True)
+class Beta:
+    """Pseudo-counts of successes and failures."""
+
+    successes: float
+    failures: float
+    mean: float
+
+    def estimate(self, successes: Floats, trials: Floats) -> Floats:
+        """(successes + prior) / (trials + prior): the mode of the posterior, in (0, 1)."""
+        total = trials + self.successes + self.failures
+        share = np.divide(
+            successes + self.successes, total, out=np.full_like(total, self.mean), where=total > 0
+        )
+        # Rounding may put a sum of expectations a little above the number of trials.
+        return np.minimum(share, 1.0)
+
+    def log_density(self, values: Floats) -> float:
+        """The log density up to a constant: what smoothing adds to the objective."""
+        if self.successes + self.failures == 0:
+            return 0.0
+        return float(
+            self.successes * np.log(values).sum() + self.failures * np.log1p(-values).sum()
+        )
+
+
+HALF = Beta(0.5, 0.5, 0.5)
+"""One trial that half succeeds: for what all pairs share, it keeps values off 0 and 1, no more."""
+
+
+def weighted_log(counts: Floats, probabilities: Floats) -> float:
+    """Σ n log p, where what was never seen counts nothing."""
+    seen = counts > 0
+    return float(counts[seen] @ np.log(probabilities[seen]))

@@ -1,0 +1,112 @@
+"""What was read off a log, and how it lies on lists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dualrank.clicks.models.counting import Floats, displays, per_pair
+from dualrank.clicks.models.em import Climb
+from dualrank.clicks.models.pair_parameter import PairParameter
+from dualrank.data.catalogue import Catalogue
+from dualrank.data.click_log import ClickLog
+from dualrank.data.lists import PADDING, RankedLists
+from dualrank.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Parameters of the pairs, and those that all pairs share.
+
+    `observations` is in how many sessions each pair was displayed, `depth` how many ranks are
+    known, `climb` the way there, where it was one.
+    """
+
+    pairs: dict[str, PairParameter]
+    shared: dict[str, Floats]
+    observations: NDArray[np.int64]
+    sessions: int
+    depth: int
+    catalogue: Catalogue | None = None
+    climb: Climb = field(default_factory=Climb)
+
+    @classmethod
+    def on(
+        cls,
+        log: ClickLog,
+        pairs: dict[str, PairParameter],
+        shared: dict[str, Floats] | None = None,
+        climb: Climb | None = None,
+    ) -> Fitted:
+        """What was fitted on this log."""
+        return cls(
+            pairs,
+            shared or {},
+            per_pair(log, displays(log)).astype(np.int64),
+            log.sessions,
+            log.lists.depth,
+            log.catalogue,
+            climb or Climb(),
+        )
+
+    def lay_out(self, lists: RankedLists, catalogue: Catalogue | None) -> Layout:
+        """The parameters of the documents on these lists, found by the names in `catalogue`."""
+        if lists.depth > self.depth and lists.mask[:, self.depth :].any():
+            raise DataError(
+                f"the click model knows {self.depth} ranks, and the lists show {lists.depth}"
+            )
+        shown = lists.documents[:, : self.depth]
+        return Layout(self, self._index(catalogue, shown)[shown], shown != PADDING)
+
+    def names(self, pairs: NDArray[np.intp]) -> dict[str, pa.Array]:
+        """Columns that name some pairs: by query and document, or by their index."""
+        if self.catalogue is None:
+            return {"document": pa.array(pairs)}
+        return _names(self.catalogue, pairs)
+
+    def _index(self, catalogue: Catalogue | None, shown: NDArray[np.int32]) -> NDArray[np.intp]:
+        """From the index of the lists to that of the parameters; −1: never seen (or padding)."""
+        count = len(self.observations)
+        if catalogue is None or self.catalogue is None or catalogue is self.catalogue:
+            index = np.arange(max(count, int(shown.max(initial=0)) + 1))
+        else:
+            found = pc.index_in(_keys(catalogue), value_set=_keys(self.catalogue))
+            index = found.fill_null(-1).to_numpy(zero_copy_only=False)
+        return np.append(np.where(index < count, index, -1), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The parameters of a fitted model, laid out like some lists."""
+
+    fitted: Fitted
+    index: NDArray[np.intp]
+    mask: NDArray[np.bool_]
+
+    def of_pairs(self, name: str) -> Floats:
+        """A parameter of the pairs, 0 at padding."""
+        parameter = self.fitted.pairs[name]
+        values = np.append(parameter.values, parameter.unseen)
+        return np.where(self.mask, values[self.index], 0.0)
+
+    def of_ranks(self, name: str) -> Floats:
+        """A parameter of the ranks of these lists."""
+        return self.fitted.shared[name][: self.mask.shape[1]]
+
+    def shared(self, name: str) -> float:
+        """A parameter that there is once."""
+        return float(self.fitted.shared[name][0])
+
+
+def _names(catalogue: Catalogue, pairs: NDArray[np.intp]) -> dict[str, pa.Array]:
+    queries = catalogue.query_ids[catalogue.query_of_document[pairs]]
+    return {"query_id": pa.array(queries), "doc_id": pa.array(catalogue.doc_ids[pairs])}
+
+
+def _keys(catalogue: Catalogue) -> pa.Array:
+    names = _names(catalogue, np.arange(len(catalogue.doc_ids)))
+    return pc.binary_join_element_wise(names["query_id"], names["doc_id"], "\x00")

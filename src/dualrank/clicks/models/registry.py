@@ -1,0 +1,56 @@
+"""All click models, by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dualrank.clicks.models.cascade import Cascade
+from dualrank.clicks.models.click_chain import ClickChain
+from dualrank.clicks.models.click_model import ClickModel
+from dualrank.clicks.models.click_through import (
+    DocumentClickThrough,
+    RandomClickThrough,
+    RankClickThrough,
+)
+from dualrank.clicks.models.dependent_click import DependentClick
+from dualrank.clicks.models.dynamic_bayesian import DynamicBayesian
+from dualrank.clicks.models.files import read_fitted
+from dualrank.clicks.models.position_based import PositionBased
+from dualrank.clicks.models.simplified_bayesian import SimplifiedBayesian
+from dualrank.clicks.models.trust_bias import TrustBias
+from dualrank.clicks.models.user_browsing import UserBrowsing
+from dualrank.errors import DataError, SettingsError
+
+MODELS: dict[str, type[ClickModel]] = {
+    model.name: model
+    for model in (
+        RandomClickThrough,
+        RankClickThrough,
+        DocumentClickThrough,
+        PositionBased,
+        TrustBias,
+        Cascade,
+        DependentClick,
+        ClickChain,
+        UserBrowsing,
+        SimplifiedBayesian,
+        DynamicBayesian,
+    )
+}
+
+
+def click_model(name: str) -> ClickModel:
+    """An unfitted model with its default settings."""
+    if name not in MODELS:
+        raise SettingsError(f"unknown click model {name!r}; known are {', '.join(MODELS)}")
+    return MODELS[name]()
+
+
+def load_click_model(path: str | Path) -> ClickModel:
+    """A fitted model from a file that `save` wrote."""
+    name, fitted = read_fitted(Path(path))
+    if name not in MODELS:
+        raise DataError(f"{path}: unknown click model {name!r}; known are {', '.join(MODELS)}")
+    model = MODELS[name]()
+    model.fitted = fitted
+    return model
