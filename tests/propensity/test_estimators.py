@@ -22,6 +22,7 @@ RIGHT = {
     "pair-swaps": "swapped",
     "randomisation": "shuffled",
     "click-through": "shuffled",
+    "pbm": "of_several_rankers",
 }
 
 
@@ -155,6 +156,8 @@ def test_what_a_log_does_not_determine_is_said(world):
         estimate(one, "harvest-pivot")
     with pytest.raises(DataError, match="was seen at position 2 and at another one"):
         estimate(one, "harvest-all-pairs")
+    with pytest.raises(DataError, match="was seen at position 2 and at another one"):
+        estimate(one, "pbm")
     with pytest.raises(DataError, match="no two lists differ by a swap of positions 1 and 2"):
         estimate(one, "pair-swaps")
 
@@ -285,8 +288,10 @@ def test_a_bound_that_resampling_cannot_give_is_unbounded_and_survives_json(tmp_
 
 def test_unknown_estimators_and_empty_logs_are_refused(world):
     log = world(queries=40).of_one_ranker(100)
-    with pytest.raises(SettingsError, match=f"no estimator 'magic'.*{next(iter(ESTIMATORS))}"):
+    with pytest.raises(SettingsError, match=f"no estimator 'magic'.*{ESTIMATORS[0]}"):
         estimate(log, "magic")
+    with pytest.raises(DataError, match="regression-em needs the features"):
+        estimate(log, "regression-em")
     with pytest.raises(DataError, match="the log has no session"):
         estimate(log.take_rows(np.array([], dtype=int)), "click-through")
 
