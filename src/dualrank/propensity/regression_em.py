@@ -199,11 +199,11 @@ def _hidden_layer(
     network: Network, features: NDArray[np.float32], cells: Cells, seed: int
 ) -> NDArray[np.float32]:
     """Train the network by rounds of E- and M-steps; what its last hidden layer makes of x."""
-    generator = torch.Generator().manual_seed(seed)
+    rng = np.random.default_rng([seed, 0x_2E6E])
     x = torch.from_numpy(features)
     documents = len(features)
     shown = np.bincount(cells.document, cells.impressions, documents)
-    chances = torch.from_numpy(shown)
+    tickets = np.cumsum(shown)
     optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
     clicks = np.bincount(cells.position, cells.clicks)
     impressions = np.bincount(cells.position, cells.impressions)
@@ -218,7 +218,8 @@ def _hidden_layer(
         p = np.bincount(cells.position, examined) / impressions
         labels = torch.from_numpy(np.bincount(cells.document, relevant, documents) / shown).float()
         for _ in range(STEPS_PER_ROUND):
-            chosen = torch.multinomial(chances, BATCH, replacement=True, generator=generator)
+            luck = rng.random(BATCH) * tickets[-1]
+            chosen = torch.from_numpy(np.searchsorted(tickets, luck, side="right"))
             loss = torch.nn.functional.binary_cross_entropy_with_logits(
                 network(x[chosen]), labels[chosen]
             )
