@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from dualrank.clicks.position_based import PositionBasedUser
+from dualrank.clicks.users import CascadeUser
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import PADDING, RankedLists, top_lists
@@ -181,3 +182,14 @@ def test_simulated_clicks_need_grades():
     data = Dataset.from_arrays([[0.0], [1.0]], [1, 1])
     with pytest.raises(DataError, match="no grades"):
         SimulatedClicks(data, top_lists(data, np.zeros(2), 2), PositionBasedUser())
+
+
+@pytest.mark.parametrize("user", [PositionBasedUser(), CascadeUser()])
+def test_many_users_in_front_of_a_list_give_their_mean_clicks(user):
+    data = Dataset.from_arrays(np.zeros((4, 1)), ["q"] * 4, [2, 0, 1, 2], max_grade=2)
+    lists = top_lists(data, np.array([4.0, 3, 2, 1]), depth=3)
+    expected = user.browse(lists.gather(data.grades), lists.mask, 2).marginal()[0]
+    batch = SimulatedClicks(data, lists, user, sessions=500).draw(20, np.random.default_rng(0))
+    assert batch.drawn == 20
+    assert np.allclose(batch.labels * 500, np.rint(batch.labels * 500), atol=1e-3)
+    np.testing.assert_allclose(batch.labels.mean(axis=0), expected, atol=0.03)

@@ -59,6 +59,10 @@ class Browsing(ABC, Generic[State]):
         self._walk(decide)
         return clicks
 
+    def sample_counts(self, sessions: int, rng: np.random.Generator) -> NDArray[np.integer]:
+        """Clicks summed over so many sessions on every list."""
+        return np.sum([self.sample(rng) for _ in range(sessions)], axis=0, dtype=np.int64)
+
     def _walk(self, click: Callable[[int, Floats], NDArray[np.bool_]]) -> None:
         """Go down all lists at once; `click` hears P(c_k = 1 | c_<k) and says who clicks."""
         state = self._start()
@@ -95,6 +99,10 @@ class Independent(Browsing[None]):
         luck = rng.random(self.attraction.shape, dtype=np.float32)
         clicks: NDArray[np.bool_] = luck < self.attraction
         return clicks
+
+    def sample_counts(self, sessions: int, rng: np.random.Generator) -> NDArray[np.integer]:
+        """The sum of independent clicks is binomial: nobody needs to click one by one."""
+        return rng.binomial(sessions, self.attraction)
 
     def _start(self) -> None:
         return None

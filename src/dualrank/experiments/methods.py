@@ -63,6 +63,8 @@ class Recipe:
     ranker: DNN
     C: float = 100.0
     randomised_sessions: int = 2_000_000
+    sessions_per_list: int = 1
+    """Users who look at a list each time that it is drawn."""
 
     def with_seed(self, seed: int) -> Recipe:
         """The same recipe for another seed."""
@@ -152,7 +154,7 @@ def _trainer(
     feedback: Feedback = (
         Judgments(train, lists)
         if method.labels == "grades"
-        else SimulatedClicks(train, lists, user)
+        else SimulatedClicks(train, lists, user, sessions=recipe.sessions_per_list)
     )
     weighting: Weighting = NoCorrection()
     if method.correction == "dual":
@@ -179,7 +181,7 @@ def _train_svm(
         simulation.train,
         simulation.lists,
         user,
-        settings.steps * settings.batch_size,
+        settings.steps * settings.batch_size * recipe.sessions_per_list,
         rng,
     )
     svm = RankingSVM(C=recipe.C, seed=settings.seed)
@@ -214,4 +216,5 @@ def describe(recipe: Recipe) -> dict[str, object]:
         "precision": recipe.ranker.precision,
         "C": recipe.C,
         "randomised_sessions": recipe.randomised_sessions,
+        "sessions_per_list": recipe.sessions_per_list,
     }

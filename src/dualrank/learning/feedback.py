@@ -47,22 +47,33 @@ def _require_comparisons(lists: RankedLists) -> None:
 
 
 class SimulatedClicks:
-    """Clicks sampled on the fly: a query at random, its initial list, a fresh user every time."""
+    """Clicks sampled on the fly: a query at random, its initial list, a fresh user every time.
 
-    def __init__(self, dataset: Dataset, lists: RankedLists, user: User) -> None:
+    With `sessions` above 1, so many users look at each list that is drawn, and the labels are
+    their mean clicks: the loss is linear in clicks, so the expected gradient is the same, and its
+    noise is that of so many times the sessions.
+    """
+
+    def __init__(
+        self, dataset: Dataset, lists: RankedLists, user: User, *, sessions: int = 1
+    ) -> None:
         self.lists = lists
+        self._sessions = sessions
         _require_comparisons(lists)
         grades = lists.gather(dataset.require_grades())
         self._pages = user.browse(grades, lists.mask, dataset.max_grade)
 
     def draw(self, size: int, rng: np.random.Generator) -> Batch:
-        """Draw lists uniformly and let one user look at each."""
+        """Draw lists uniformly and let users look at each."""
         chosen = rng.integers(len(self.lists), size=size)
-        clicks = self._pages.take(chosen).sample(rng)
+        pages = self._pages.take(chosen)
+        if self._sessions == 1:
+            clicks: NDArray[np.generic] = pages.sample(rng)
+        else:
+            clicks = pages.sample_counts(self._sessions, rng)
         clicked = clicks.any(axis=1)
-        return Batch(
-            self.lists.documents[chosen[clicked]], clicks[clicked].astype(np.float32), size
-        )
+        labels = clicks[clicked].astype(np.float32) / np.float32(self._sessions)
+        return Batch(self.lists.documents[chosen[clicked]], labels, size)
 
 
 class Judgments:
