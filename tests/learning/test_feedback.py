@@ -1,12 +1,14 @@
 """Labels: clicks as the user's probabilities say, lists as often as they should be drawn."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.users import CascadeUser
-from dualrank.data.click_log import ClickLog
+from dualrank.data.click_log import ClickLog, Column
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import PADDING, RankedLists, top_lists
 from dualrank.errors import DataError
@@ -141,6 +143,21 @@ def test_labels_of_logged_lists_are_their_mean_clicks():
     for documents, labels in zip(batch.documents.tolist(), batch.labels.tolist(), strict=True):
         expected = {0: [1, 2 / 6], 2: [1 / 3, 0]}[documents[0]]
         assert labels == pytest.approx(expected)
+
+
+def test_a_list_is_drawn_with_one_of_its_contexts_and_that_ones_mean_clicks():
+    log = small_log()
+    device = Column(("phone", "desk"), np.array([0, 1, 1, 1, 0], np.int32))
+    batch = LoggedClicks(replace(log, columns={"device": device}), "device").draw(
+        9_000, np.random.default_rng(0)
+    )
+    expected = {(0, 0): [1, 0], (0, 1): [1, 1], (2, 1): [1 / 3, 0]}
+    keys = list(zip(batch.documents[:, 0].tolist(), batch.contexts.tolist(), strict=True))
+    assert set(keys) == set(expected)
+    for key, labels in zip(keys, batch.labels.tolist(), strict=True):
+        assert labels == pytest.approx(expected[key])
+    share = keys.count((0, 0)) / 9_000
+    assert abs(share - 0.4) < 4.5 * np.sqrt(0.4 * 0.6 / 9_000)
 
 
 def test_lists_of_the_log_that_were_never_displayed_are_never_drawn():

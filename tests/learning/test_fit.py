@@ -9,7 +9,7 @@ import pytest
 import dualrank
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.sampling import sample_log
-from dualrank.data.click_log import ClickLog
+from dualrank.data.click_log import ClickLog, Column
 from dualrank.data.dataset import Dataset
 from dualrank.data.generator import World
 from dualrank.data.lists import RankedLists, top_lists
@@ -106,6 +106,60 @@ def test_dual_learning_sees_through_the_order_of_a_good_ranker(seed):
     assert total_error(learned) < total_error(raw / raw[0]) / 2
 
 
+def log_by_device(data, etas, sessions, seed=0):
+    """Lists in the order of half of relevance, on devices whose users read unlike each other."""
+    rng = np.random.default_rng(seed)
+    lists = top_lists(data, data.features[:, 0], 10)
+    parts = [
+        sample_log(data, lists, PositionBasedUser(eta=eta), count, rng)
+        for eta, count in zip(etas, sessions, strict=True)
+    ]
+    codes = np.repeat(np.arange(len(parts)), [len(part.counts) for part in parts])
+    return ClickLog.from_clicks(
+        lists,
+        np.concatenate([part.list_of for part in parts]),
+        np.concatenate([part.clicks for part in parts]),
+        np.concatenate([part.counts for part in parts]),
+        columns={"device": Column(("desk", "phone"), codes.astype(np.int32))},
+    )
+
+
+@pytest.fixture(scope="module")
+def wide():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(600 * 14, 5)).astype(np.float32)
+    utility = X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=len(X))
+    grades = np.digitize(utility, np.quantile(utility, [0.26, 0.62, 0.9, 0.98]))
+    return Dataset.from_arrays(X, np.repeat(np.arange(600), 14), grades)
+
+
+@pytest.mark.parametrize("position_model", ["variables", "network", "recurrent"])
+def test_every_position_model_sees_through_the_order_of_a_good_ranker(wide, position_model):
+    lists = top_lists(wide, wide.features[:, 0], 10)
+    log = sample_log(wide, lists, PositionBasedUser(), 200_000, np.random.default_rng(0))
+    raw = log.clicks_per_list.sum(axis=0)
+    settings = TrainingSettings(steps=500, batch_size=128)
+    model = fit(log, wide, ranker=DNN((16,)), settings=settings, position_model=position_model)
+    assert total_error(model.propensity.examination) < total_error(raw / raw[0]) / 2
+    assert model.training["position_model"] == position_model
+
+
+def test_two_devices_get_the_two_curves_of_their_users(wide, tmp_path):
+    log = log_by_device(wide, (0.5, 1.2), (150_000, 150_000))
+    settings = TrainingSettings(steps=600, batch_size=256)
+    model = fit(log, wide, ranker=DNN((16,)), settings=settings, context="device")
+    model.save(tmp_path)
+    held = Model.load(tmp_path).propensity.details
+    assert held["context"] == "device"
+    truth = {eta: np.log(TRUTH.examination) * eta for eta in (0.5, 1.2)}
+    learned = {n: np.log(each["examination"]) for n, each in held["contexts"].items()}
+    desk, phone = learned["desk"], learned["phone"]
+    assert np.abs(desk - truth[0.5]).mean() < np.abs(desk - truth[1.2]).mean() / 3
+    assert np.abs(phone - truth[1.2]).mean() < np.abs(phone - truth[0.5]).mean() / 3
+    assert model.training["position_model"] == "contextual"
+    assert model.training["context"] == "device"
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_dual_learning_beats_raw_click_through_on_generated_data(seed):
     data = World(32).generate(1_000, seed)
@@ -190,6 +244,22 @@ def test_validation_data_need_grades(log, dataset):
             {"ranker": RankingSVM()},
             "the Ranking SVM has no dual learning; use method ipw or naive",
         ),
+        (
+            {"position_model": "tree"},
+            "unknown position model 'tree'; known are variables, network, recurrent, contextual",
+        ),
+        (
+            {"position_model": "contextual"},
+            "the contextual position model and the name of a context column go together",
+        ),
+        (
+            {"position_model": "network", "context": "device"},
+            "the contextual position model and the name of a context column go together",
+        ),
+        (
+            {"method": "naive", "position_model": "network"},
+            "method naive learns no examination, so it takes no position model or context",
+        ),
         ({"validation": 1.0}, "validation is a share between 0 and 1, not 1.0"),
         ({"validation": -0.1}, "validation is a share between 0 and 1, not -0.1"),
         (
@@ -206,6 +276,18 @@ def test_settings_that_contradict_each_other_are_refused(log, dataset, options, 
     with pytest.raises(SettingsError) as caught:
         fit(log, dataset, settings=QUICK, **options)
     assert str(caught.value) == sentence
+
+
+def test_a_context_that_the_log_does_not_have_is_refused(log, dataset):
+    with pytest.raises(DataError, match="no column 'device' beside the clicks; it has none"):
+        fit(log, dataset, settings=QUICK, context="device")
+
+
+def test_a_checkpoint_of_another_position_model_is_refused(log, dataset, tmp_path):
+    options = {"ranker": Linear(), "settings": QUICK, "checkpoint": tmp_path / "checkpoint"}
+    fit(log, dataset, **options)
+    with pytest.raises(CheckpointError, match="position_model was 'variables' and is 'network'"):
+        fit(log, dataset, position_model="network", **options)
 
 
 def test_a_log_of_other_documents_is_refused(log, dataset):

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from dualrank.learning.losses import masked_log_softmax, ratio_to_first, softmax_cross_entropy
-from dualrank.propensity.position_models import PositionVariables
 from dualrank.rankers.network import Network
 
 LISTS, DEPTH = 7, 6
@@ -250,11 +249,3 @@ def test_probabilities_sum_to_one_over_what_was_displayed(problem):
     assert not log_probabilities[~mask].any()
     probabilities = log_probabilities.exp() * mask
     torch.testing.assert_close(probabilities.sum(1), torch.ones(LISTS, dtype=torch.float64))
-
-
-def test_the_propensity_model_gives_the_same_scores_to_every_list_and_starts_even():
-    model = PositionVariables(4)
-    mask = torch.ones(3, 4, dtype=torch.bool)
-    assert model(mask).shape == (3, 4)
-    assert not model(mask).any()
-    assert model.examination().tolist() == [1, 1, 1, 1]

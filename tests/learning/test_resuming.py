@@ -16,9 +16,21 @@ from dualrank.learning.feedback import SimulatedClicks
 from dualrank.learning.settings import TrainingSettings
 from dualrank.learning.trainer import Trainer
 from dualrank.learning.weighting import DualLearning, NoCorrection
+from dualrank.propensity.position_models import (
+    ContextualPositions,
+    PositionNetwork,
+    PositionVariables,
+    RecurrentPositions,
+)
 from dualrank.rankers.network import DNN
 
 STEPS = 9
+POSITION_MODELS = {
+    "dla": PositionVariables,
+    "network": PositionNetwork,
+    "recurrent": RecurrentPositions,
+    "contextual": lambda depth: ContextualPositions(depth, {"phone": 9, "desk": 1}),
+}
 SETTINGS = TrainingSettings(steps=STEPS, batch_size=16, validate_every=2, checkpoint_every=1)
 
 
@@ -29,6 +41,8 @@ class PowerCutError(Exception):
 class Interrupted:
     """Feedback that works for some draws, and then the lights go out."""
 
+    contextual = False
+
     def __init__(self, source, draws, poisoned=False):
         self.lists, self._source = source.lists, source
         self._left, self._poisoned = draws, poisoned
@@ -38,6 +52,8 @@ class Interrupted:
             raise PowerCutError
         self._left -= 1
         batch = self._source.draw(size, rng)
+        if self.contextual:
+            batch = replace(batch, contexts=batch.documents[:, 0] % 2)
         if self._poisoned:
             batch.labels[batch.labels > 0] = np.inf
         return batch
@@ -56,11 +72,17 @@ class UpAndDown:
 @pytest.fixture
 def make_trainer(dataset, lists, user):
     def make(method, settings, draws=-1, poisoned=False):
-        weighting = DualLearning(lists.depth, settings) if method == "dla" else NoCorrection()
+        weighting = (
+            NoCorrection()
+            if method == "naive"
+            else DualLearning(lists.depth, settings, POSITION_MODELS[method](lists.depth))
+        )
+        feedback = Interrupted(SimulatedClicks(dataset, lists, user), draws, poisoned)
+        feedback.contextual = method == "contextual"
         return Trainer(
             DNN((4,)).build(dataset.feature_count, settings.seed),
             torch.from_numpy(dataset.features),
-            Interrupted(SimulatedClicks(dataset, lists, user), draws, poisoned),
+            feedback,
             weighting,
             settings,
             validation=UpAndDown(),
@@ -76,7 +98,7 @@ def outcome(trainer):
     return tensors, asdict(trainer.history)
 
 
-@pytest.mark.parametrize("method", ["dla", "naive"])
+@pytest.mark.parametrize("method", ["naive", *POSITION_MODELS])
 @pytest.mark.parametrize("optimizer", ["sgd", "adagrad"])
 @pytest.mark.parametrize("every", [1, 4])
 def test_a_run_resumed_at_any_step_gives_the_same_bytes(

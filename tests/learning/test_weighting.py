@@ -9,7 +9,13 @@ from dualrank.errors import SettingsError
 from dualrank.learning.losses import masked_log_softmax
 from dualrank.learning.settings import TrainingSettings
 from dualrank.learning.weighting import DualLearning, GivenPropensity, NoCorrection
-from dualrank.propensity.position_models import PositionVariables
+from dualrank.propensity.position_models import (
+    CONTEXT_SPREAD,
+    ContextualPositions,
+    PositionNetwork,
+    PositionVariables,
+    RecurrentPositions,
+)
 from dualrank.propensity.propensity import Propensity
 
 DEPTH = 10
@@ -31,14 +37,14 @@ def true_relevance(lists, seed=0):
     return PositionBasedUser().perceived_relevance(np.take_along_axis(grades, noisy, 1), 4)
 
 
-def converge(log_relevance, labels, mask, depth=DEPTH, steps=30_000):
+def converge(log_relevance, labels, mask, model=None, steps=30_000):
     """Full-batch steps of φ, ranker fixed, until it moves no more."""
-    dual = DualLearning(depth, FULL_BATCH, PositionVariables(depth).double())
-    before = np.zeros(depth)
+    dual = DualLearning(DEPTH, FULL_BATCH, (model or PositionVariables(DEPTH)).double())
+    before = np.zeros(DEPTH)
     for step in range(steps):
         dual.weigh(log_relevance, labels, mask, len(labels))
         if step % 100 == 0:
-            now = dual.model.phi.detach().numpy().copy()
+            now = np.log(dual.model.examination())
             if np.abs(now - before).max() < 1e-8:
                 return dual
             before = now
@@ -71,13 +77,20 @@ def test_with_any_fixed_ranker_examination_converges_to_the_closed_form(seed):
     assert learned.max() > 1.5 * learned.min()
 
 
-@pytest.mark.parametrize("eta", [0.5, 1.0, 2.0])
-def test_with_the_true_relevance_examination_converges_to_the_truth(eta):
+@pytest.mark.parametrize(
+    ("kind", "eta"),
+    [
+        *((PositionVariables, eta) for eta in (0.5, 1.0, 2.0)),
+        (PositionNetwork, 1.0),
+        (RecurrentPositions, 1.0),
+    ],
+)
+def test_with_the_true_relevance_examination_converges_to_the_truth(kind, eta):
     relevance = true_relevance(200)
     rho = PositionBasedUser(eta=eta).examination(DEPTH)
     mask = torch.ones(relevance.shape, dtype=torch.bool)
     log_relevance = masked_log_softmax(torch.from_numpy(np.log(relevance)), mask)
-    dual = converge(log_relevance, torch.from_numpy(rho * relevance), mask)
+    dual = converge(log_relevance, torch.from_numpy(rho * relevance), mask, kind(DEPTH))
     np.testing.assert_allclose(dual.propensity().examination, rho / rho[0], atol=1e-6)
 
 
@@ -90,6 +103,55 @@ def test_lists_of_different_lengths_do_not_confound_the_examination():
     log_relevance = masked_log_softmax(torch.from_numpy(np.log(relevance)), mask)
     dual = converge(log_relevance, torch.from_numpy(rho * relevance * shown), mask)
     np.testing.assert_allclose(dual.propensity().examination, rho / rho[0], atol=1e-6)
+
+
+def test_every_context_converges_to_its_own_truth():
+    """With as many sessions as one likes the prior has nothing to say."""
+    relevance = true_relevance(200)
+    etas = np.array([0.5, 1.5])
+    rho = np.array([PositionBasedUser(eta=eta).examination(DEPTH) for eta in etas])
+    contexts = np.random.default_rng(0).permutation(np.repeat([0, 1], [150, 50]))
+    lengths = np.random.default_rng(5).choice([6, DEPTH], 200)
+    shown = np.arange(DEPTH) < lengths[:, None]
+    mask = torch.from_numpy(shown)
+    log_relevance = masked_log_softmax(torch.from_numpy(np.log(relevance)), mask)
+    model = ContextualPositions(DEPTH, {"desk": 150 * 10**9, "phone": 50 * 10**9})
+    labels = torch.from_numpy(rho[contexts] * relevance * shown)
+    dual = DualLearning(DEPTH, FULL_BATCH, model.double())
+    for _ in range(3_000):
+        dual.weigh(log_relevance, labels, mask, 200, torch.from_numpy(contexts))
+    np.testing.assert_allclose(dual.model.examination(), rho / rho[:, :1], rtol=3e-3)
+    weights = dual.weigh(log_relevance, labels, mask, 200, torch.from_numpy(contexts))
+    np.testing.assert_allclose(weights, (rho[:, :1] / rho)[contexts], rtol=3e-3)
+
+
+def test_a_rare_context_borrows_strength():
+    """1% of the sessions alone miss their curve by more than with the help of the others."""
+    n, etas, lists = {"desk": 49_500, "watch": 500}, [1.0, 1.2], 30
+    rho = np.array([PositionBasedUser(eta=eta).examination(DEPTH) for eta in etas])
+    contexts = torch.from_numpy(np.repeat([0, 1], lists))
+    mask = torch.ones(2 * lists, DEPTH, dtype=torch.bool)
+    errors = {CONTEXT_SPREAD: [], np.inf: []}
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        relevance = true_relevance(lists, seed)
+        clicks = [
+            rng.binomial(rng.multinomial(count, np.full(lists, 1 / lists))[:, None], of * relevance)
+            for count, of in zip(n.values(), rho, strict=True)
+        ]
+        labels = torch.from_numpy(np.concatenate(clicks).astype(float))
+        scores = torch.from_numpy(np.log(np.tile(relevance, (2, 1))))
+        for spread, found in errors.items():
+            model = ContextualPositions(DEPTH, n, spread=spread)
+            dual = DualLearning(DEPTH, FULL_BATCH, model.double())
+            for _ in range(600):
+                dual.weigh(masked_log_softmax(scores, mask), labels, mask, 50_000, contexts)
+            wrong = np.log(dual.model.examination() * rho[:, :1] / rho)
+            found.append(np.abs(wrong).mean(axis=1))
+    frequent, rare = np.mean(errors[CONTEXT_SPREAD], axis=0)
+    frequent_alone, rare_alone = np.mean(errors[np.inf], axis=0)
+    assert rare < 0.8 * rare_alone
+    assert frequent < frequent_alone + 0.005
 
 
 def test_with_sampled_clicks_examination_is_within_the_sampling_error_of_the_truth():
@@ -132,7 +194,7 @@ def test_an_even_ranker_leaves_the_raw_click_through_curve():
 def test_dual_learning_starts_with_every_weight_one():
     mask = torch.tensor([[True, True, True], [True, False, False]])
     dual = DualLearning(3, TrainingSettings())
-    assert weights_of(dual, mask)[mask].tolist() == pytest.approx([1, 1, 1, 1])
+    assert weights_of(dual, mask).expand(2, 3)[mask].tolist() == pytest.approx([1, 1, 1, 1])
     assert dual.propensity().examination.tolist() == [1, 1, 1]
 
 

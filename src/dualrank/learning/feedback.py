@@ -23,11 +23,12 @@ from dualrank.errors import DataError
 
 @dataclass(frozen=True)
 class Batch:
-    """Lists with labels, out of `drawn` sessions."""
+    """Lists with labels, out of `drawn` sessions; `contexts` where they are told apart."""
 
     documents: NDArray[np.int32]
     labels: NDArray[np.float32]
     drawn: int
+    contexts: NDArray[np.int32] | None = None
 
 
 class Feedback(Protocol):
@@ -105,17 +106,18 @@ class LoggedClicks:
 
     The loss is linear in clicks, so the expected gradient is that of drawing single sessions, with
     less noise: all sessions of a list speak at once. (With the normalisation by `clicks` it is not
-    quite linear, and the two differ.)
+    quite linear, and the two differ.) Where a `context` column of the log tells sessions apart, a
+    list is drawn with one of its contexts, and speaks for the sessions in that.
     """
 
-    def __init__(self, log: ClickLog) -> None:
-        clicks, sessions = log.clicks_per_list, log.sessions_per_list
-        if not clicks.any():
+    def __init__(self, log: ClickLog, context: str | None = None) -> None:
+        if not log.clicks.any():
             raise DataError(
                 f"none of the {log.sessions} sessions has a click: there is nothing to learn from"
             )
         _require_comparisons(log.lists)
         self.lists = log.lists
+        self._list_of, self._contexts, clicks, sessions = _together(log, context)
         self._labels = (clicks / np.maximum(sessions, 1)[:, None]).astype(np.float32)
         self._cumulative = np.cumsum(sessions)
 
@@ -124,4 +126,29 @@ class LoggedClicks:
         tickets = rng.integers(self._cumulative[-1], size=size)
         chosen = np.searchsorted(self._cumulative, tickets, side="right")
         chosen = chosen[self._labels[chosen].any(axis=1)]
-        return Batch(self.lists.documents[chosen], self._labels[chosen], size)
+        return Batch(
+            self.lists.documents[self._list_of[chosen]],
+            self._labels[chosen],
+            size,
+            None if self._contexts is None else self._contexts[chosen],
+        )
+
+
+def _together(
+    log: ClickLog, context: str | None
+) -> tuple[NDArray[np.integer], NDArray[np.int32] | None, NDArray[np.int64], NDArray[np.int64]]:
+    """Sessions summed by list, or by list and context: which these are, their clicks and sessions.
+
+    Sums over different contexts would mix curves, so the context is part of what is summed by.
+    """
+    if context is None:
+        return np.arange(len(log.lists)), None, log.clicks_per_list, log.sessions_per_list
+    column = log.column(context)
+    keys, group = np.unique(
+        log.list_of.astype(np.int64) * len(column.names) + column.codes, return_inverse=True
+    )
+    clicks = np.zeros((len(keys), log.lists.depth), dtype=np.int64)
+    np.add.at(clicks, group, log.clicks * log.counts[:, None])
+    sessions = np.bincount(group, log.counts, len(keys)).astype(np.int64)
+    codes = (keys % len(column.names)).astype(np.int32)
+    return keys // len(column.names), codes, clicks, sessions

@@ -21,6 +21,15 @@ from dualrank.learning.settings import TrainingSettings
 from dualrank.learning.trainer import Progress, Trainer
 from dualrank.learning.validation import OnGrades, OnHeldOutClicks, Validation
 from dualrank.learning.weighting import DualLearning, GivenPropensity, NoCorrection, Weighting
+from dualrank.propensity.position_models import (
+    POSITION_MODELS,
+    ContextualPositions,
+    PositionModel,
+    PositionModelName,
+    PositionNetwork,
+    PositionVariables,
+    RecurrentPositions,
+)
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN, Linear, Network
 from dualrank.rankers.ranking_svm import RankingSVM
@@ -37,6 +46,8 @@ def fit(
     method: Method = "dla",
     ranker: DNN | Linear | RankingSVM | None = None,
     propensity: Propensity | None = None,
+    position_model: PositionModelName | None = None,
+    context: str | None = None,
     validation: Dataset | float = 0.1,
     scaling: str = "standard",
     settings: TrainingSettings | None = None,
@@ -51,10 +62,15 @@ def fit(
     queries the clicks of a tenth say little: prefer judged queries, or 0. The propensity of the
     model is that of the last step, whichever ranker is kept. A `RankingSVM` uses all clicks and
     needs neither validation nor steps.
+
+    `position_model` is the form of what `dla` learns about examination: `variables` (one per
+    position, the default), a `network`, a `recurrent` one, or `contextual`: a curve for every value
+    of the log's column `context`, such as a device.
     """
     settings = settings or TrainingSettings()
     ranker = DNN() if ranker is None else ranker
     _check(log, dataset, method, ranker, propensity)
+    position_model = _position_model_name(position_model, context, method)
     scaler = Scaler.fit(dataset.features, kind=scaling)
     features = scaler.transform(dataset.features)
     training: dict[str, Any] = {
@@ -64,8 +80,10 @@ def fit(
         "scaling": scaling,
         "validation": _name(validation),
         "version": __version__,
-        "data": fingerprint(log, dataset),
+        "data": fingerprint(log, dataset, context),
     }
+    if method == "dla":
+        training |= {"position_model": position_model, "context": context}
     if isinstance(ranker, RankingSVM):
         examination = None
         if propensity is not None:
@@ -75,12 +93,12 @@ def fit(
         return Model(network, scaler, propensity, dataset.feature_names, {**training, **svm})
 
     log, held_out = _hold_out(log, validation, settings.seed)
-    weighting = _weighting(method, log.lists.depth, propensity, settings)
+    weighting = _weighting(method, log, propensity, settings, position_model, context)
     network = ranker.build(scaler.output_count, settings.seed)
     trainer = Trainer(
         network,
         torch.from_numpy(features),
-        LoggedClicks(log),
+        LoggedClicks(log, context),
         weighting,
         settings,
         validation=_validation(validation, held_out, features, scaler, settings, weighting),
@@ -93,6 +111,8 @@ def fit(
         "scaling": scaling,
         "validation": training["validation"],
         "examination": None if propensity is None else propensity.examination.tolist(),
+        "position_model": position_model,
+        "context": context,
         "data": training["data"],
     }
     history = trainer.run(
@@ -108,9 +128,13 @@ def fit(
     )
 
 
-def fingerprint(log: ClickLog, dataset: Dataset) -> str:
+def fingerprint(log: ClickLog, dataset: Dataset, context: str | None = None) -> str:
     """A digest of what a model is trained on."""
     digest = hashlib.sha256()
+    if context is not None:
+        column = log.column(context)
+        digest.update(repr(column.names).encode())
+        digest.update(np.ascontiguousarray(column.codes).data)
     for array in (log.lists.documents, log.list_of, log.clicks, log.counts, dataset.offsets):
         digest.update(np.ascontiguousarray(array).data)
     digest.update(np.ascontiguousarray(dataset.features).data)
@@ -166,14 +190,55 @@ def _hold_out(
     return log.take_lists(np.flatnonzero(~held)), held_out
 
 
+def _position_model_name(
+    name: str | None, context: str | None, method: str
+) -> PositionModelName | None:
+    """The position model that is meant; a context means the contextual one."""
+    if method != "dla":
+        if name is not None or context is not None:
+            raise SettingsError(
+                f"method {method} learns no examination, so it takes no position model or context"
+            )
+        return None
+    chosen = name or ("variables" if context is None else "contextual")
+    for known in POSITION_MODELS:
+        if chosen == known:
+            if (context is None) == (known == "contextual"):
+                raise SettingsError(
+                    "the contextual position model and the name of a context column go together"
+                )
+            return known
+    raise SettingsError(
+        f"unknown position model {chosen!r}; known are {', '.join(POSITION_MODELS)}"
+    )
+
+
 def _weighting(
-    method: Method, depth: int, propensity: Propensity | None, settings: TrainingSettings
+    method: Method,
+    log: ClickLog,
+    propensity: Propensity | None,
+    settings: TrainingSettings,
+    position_model: PositionModelName | None,
+    context: str | None,
 ) -> Weighting:
-    if method == "dla":
-        return DualLearning(depth, settings)
+    depth = log.lists.depth
+    if position_model is not None:
+        return DualLearning(depth, settings, _build(position_model, log, settings.seed, context))
     if propensity is not None:
         return GivenPropensity(propensity, depth, settings.max_weight)
     return NoCorrection()
+
+
+def _build(name: PositionModelName, log: ClickLog, seed: int, context: str | None) -> PositionModel:
+    depth = log.lists.depth
+    if context is not None:
+        column = log.column(context)
+        sessions = np.bincount(column.codes, log.counts, len(column.names)).astype(int)
+        counts = dict(zip(column.names, sessions.tolist(), strict=True))
+        return ContextualPositions(depth, counts, context)
+    if name == "network":
+        return PositionNetwork(depth, seed)
+    return RecurrentPositions(depth, seed) if name == "recurrent" else PositionVariables(depth)
 
 
 def _validation(

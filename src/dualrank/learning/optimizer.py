@@ -49,18 +49,21 @@ class Optimizer:
         self._factor = 1.0 - done if self._settings.schedule == "linear" else 1.0
 
     def step(self, loss: Tensor, drawn: int, weighted_labels: Tensor) -> None:
-        """Move against the gradient of a loss that was summed over lists.
+        """Move against the gradient of a loss that was summed over lists."""
+        self.move(torch.autograd.grad(loss, self._parameters), drawn, weighted_labels)
 
-        `sessions` divides by the sessions drawn (equation 11), `clicks` by Σ w c.
+    def move(self, gradients: Sequence[Tensor], drawn: int, weighted_labels: Tensor) -> None:
+        """Move against a gradient that was summed over lists.
+
+        `sessions` divides it by the sessions drawn (equation 11), `clicks` by Σ w c.
         """
         by_sessions = self._settings.normalisation == "sessions"
-        loss = loss / (drawn if by_sessions else weighted_labels.sum().clamp(min=1e-12))
-        gradients = torch.autograd.grad(loss, self._parameters)
-        norm = math.hypot(*(float(torch.linalg.vector_norm(g)) for g in gradients))
+        size = drawn if by_sessions else max(float(weighted_labels.sum()), 1e-12)
+        norm = math.hypot(*(float(torch.linalg.vector_norm(g)) for g in gradients)) / size
         if not math.isfinite(norm):
             self.left_out += 1
             return
-        self._move(gradients, min(1.0, self._settings.gradient_clip / max(norm, 1e-12)))
+        self._move(gradients, min(1.0, self._settings.gradient_clip / max(norm, 1e-12)) / size)
 
     @torch.no_grad()
     def _move(self, gradients: Sequence[Tensor], scale: float) -> None:
@@ -68,15 +71,14 @@ class Optimizer:
         for index, (parameter, gradient) in enumerate(
             zip(self._parameters, gradients, strict=True)
         ):
+            factor = scale
             if decay and parameter.ndim > 1:
-                gradient = gradient.mul(scale).add_(parameter, alpha=decay)
-            elif scale < 1:
-                gradient = gradient.mul(scale)
+                gradient, factor = gradient.mul(scale).add_(parameter, alpha=decay), 1.0
             if self._sums:
-                total = self._sums[index].addcmul_(gradient, gradient)
-                parameter.addcdiv_(gradient, total.sqrt(), value=-rate)
+                total = self._sums[index].addcmul_(gradient, gradient, value=factor**2)
+                parameter.addcdiv_(gradient, total.sqrt(), value=-rate * factor)
             else:
-                parameter.add_(gradient, alpha=-rate)
+                parameter.add_(gradient, alpha=-rate * factor)
 
     def state(self) -> dict[str, Tensor]:
         """Parameters and accumulators by name."""

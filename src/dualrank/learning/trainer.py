@@ -139,7 +139,8 @@ class Trainer:
         scores, mask = self._score(batch)
         labels = torch.from_numpy(batch.labels)
         log_relevance = masked_log_softmax(scores, mask)
-        weights = self.weighting.weigh(log_relevance.detach(), labels, mask, batch.drawn)
+        contexts = None if batch.contexts is None else torch.from_numpy(batch.contexts)
+        weights = self.weighting.weigh(log_relevance.detach(), labels, mask, batch.drawn, contexts)
         loss = softmax_cross_entropy(log_relevance, labels, weights).sum()
         self._optimizer.step(loss, batch.drawn, weights * labels)
 

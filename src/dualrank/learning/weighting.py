@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dualrank.errors import SettingsError
-from dualrank.learning.losses import masked_log_softmax, ratio_to_first, softmax_cross_entropy
+from dualrank.learning.losses import ratio_to_first
 from dualrank.learning.optimizer import Optimizer
 from dualrank.learning.settings import TrainingSettings
 from dualrank.propensity.position_models import PositionModel, PositionVariables
@@ -24,12 +24,18 @@ class Weighting(Protocol):
     """How much a click counts."""
 
     def weigh(
-        self, log_relevance: Tensor, labels: Tensor, mask: Tensor, drawn: int
+        self,
+        log_relevance: Tensor,
+        labels: Tensor,
+        mask: Tensor,
+        drawn: int,
+        contexts: Tensor | None = None,
     ) -> Tensor | float:
         """The weight of a click at every position of these lists, without gradient.
 
         What is learned from the lists, given the ranker's log P_S(r = 1) on them, is learned here,
-        but changes the weights of the next step only.
+        but changes the weights of the next step only. `contexts` says in which context each list
+        was shown, where the log tells them apart.
         """
 
     def propensity(self) -> Propensity | None:
@@ -42,7 +48,14 @@ class Weighting(Protocol):
 class NoCorrection:
     """Every click counts the same: the naive ranker, and training on grades."""
 
-    def weigh(self, log_relevance: Tensor, labels: Tensor, mask: Tensor, drawn: int) -> float:
+    def weigh(
+        self,
+        log_relevance: Tensor,
+        labels: Tensor,
+        mask: Tensor,
+        drawn: int,
+        contexts: Tensor | None = None,
+    ) -> float:
         """One."""
         return 1.0
 
@@ -54,7 +67,11 @@ class NoCorrection:
 
 
 class GivenPropensity:
-    """Inverse propensity weighting with examination that was measured elsewhere."""
+    """Inverse propensity weighting with examination that was measured elsewhere.
+
+    One curve serves all sessions: curves per context, which a propensity may hold in its details,
+    are not used.
+    """
 
     def __init__(self, propensity: Propensity, depth: int, max_weight: float = torch.inf) -> None:
         if propensity.depth < depth:
@@ -66,7 +83,14 @@ class GivenPropensity:
         weights = torch.from_numpy(propensity.weights[:depth]).float()
         self._weights = weights.clamp(max=max_weight)
 
-    def weigh(self, log_relevance: Tensor, labels: Tensor, mask: Tensor, drawn: int) -> Tensor:
+    def weigh(
+        self,
+        log_relevance: Tensor,
+        labels: Tensor,
+        mask: Tensor,
+        drawn: int,
+        contexts: Tensor | None = None,
+    ) -> Tensor:
         """P(o_1)/P(o_i) as measured."""
         return self._weights
 
@@ -82,7 +106,12 @@ class DualLearning:
     """The propensity model of the Dual Learning Algorithm, learned beside the ranker.
 
     Its loss is l̂_IRW of equation (10): clicks weighted by P_S(r_1)/P_S(r_x), the inverse relevance
-    that the ranker sees at this step.
+    that the ranker sees at this step. With a_{l,i} for the weighted clicks on position i of list l,
+    and g for the scores of the position model, the slope of the loss is
+
+        ∂l/∂g_i = Σ_l ( Σ_j a_{l,j} · e^{g_i} / Σ_{j in l} e^{g_j}  −  a_{l,i} )
+
+    which is written out here, because on ten numbers autograd spends its time around the work.
     """
 
     def __init__(
@@ -92,19 +121,40 @@ class DualLearning:
         self._settings = settings
         self._optimizer = Optimizer(self.model, settings.propensity_rate, settings)
 
-    def weigh(self, log_relevance: Tensor, labels: Tensor, mask: Tensor, drawn: int) -> Tensor:
+    def weigh(
+        self,
+        log_relevance: Tensor,
+        labels: Tensor,
+        mask: Tensor,
+        drawn: int,
+        contexts: Tensor | None = None,
+    ) -> Tensor:
         """P_E(o_1)/P_E(o_i) as believed before this batch, and one step of φ on l̂_IRW."""
-        log_examination = masked_log_softmax(self.model(mask), mask)
-        weights = ratio_to_first(log_examination, self._settings.max_weight)
-        inverse_relevance = ratio_to_first(log_relevance, self._settings.max_weight)
-        losses = softmax_cross_entropy(log_examination, labels, inverse_relevance)
-        self._optimizer.step(losses.sum(), drawn, inverse_relevance * labels)
-        return weights
+        table = self.model()
+        scores = table.detach()
+        with torch.no_grad():
+            weights = ratio_to_first(scores, self._settings.max_weight)
+            clicks = ratio_to_first(log_relevance, self._settings.max_weight) * labels * mask
+            slope = _slope(scores, clicks, mask, contexts)
+        self._optimizer.move(self.model.gradients(table, slope, drawn), drawn, clicks)
+        return weights if contexts is None else weights[contexts]
 
     def propensity(self) -> Propensity:
         """The learned curve."""
-        return Propensity.of(self.model.examination(), method="dual learning")
+        return self.model.propensity()
 
     def optimizer(self) -> Optimizer:
         """The state of φ."""
         return self._optimizer
+
+
+def _slope(scores: Tensor, clicks: Tensor, mask: Tensor, contexts: Tensor | None) -> Tensor:
+    """∂l/∂g, one row per context. The masks of lists are 0 and 1 from here on."""
+    chances = torch.exp(scores - scores.amax(dim=1, keepdim=True))
+    shown = mask.to(chances.dtype)
+    if contexts is None:
+        per_chance = clicks.sum(dim=1) / (shown @ chances[0])
+        return (chances[0] * (per_chance @ shown) - clicks.sum(dim=0))[None]
+    of_list = chances[contexts] * shown
+    per_chance = clicks.sum(dim=1, keepdim=True) / of_list.sum(dim=1, keepdim=True)
+    return torch.zeros_like(scores).index_add_(0, contexts, of_list * per_chance - clicks)

@@ -1,42 +1,171 @@
-"""The propensity model E inside dual learning: g(φ), one score per displayed position."""
+"""The propensity model E inside dual learning: g(φ), one score per displayed position.
+
+Whatever its form, a model of positions gives a small table, one row per context of a session (one
+row in all where sessions are not told apart) and one column per position:
+
+    P_E(o_i | c) ∝ e^{g_{c,i}}
+
+Lists only look their scores up. The loss is therefore differentiated by hand down to the table,
+and a model needs to say only how the table depends on its parameters, which is autograd's work by
+default. All models start with an even table: every position is thought equally likely to be
+examined, which is what the paper's zero start means.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from dualrank.propensity.propensity import Propensity
+
+PositionModelName = Literal["variables", "network", "recurrent", "contextual"]
+POSITION_MODELS: tuple[PositionModelName, ...] = (
+    "variables",
+    "network",
+    "recurrent",
+    "contextual",
+)
+HIDDEN = 16
+CONTEXT_SPREAD = 0.25
+
 
 class PositionModel(nn.Module, ABC):
     """What every propensity model of dual learning offers."""
 
     @abstractmethod
-    def forward(self, mask: Tensor) -> Tensor:
-        """The propensity scores g for lists of this shape, `[lists, positions]`."""
+    def forward(self) -> Tensor:
+        """The table of propensity scores g, `[contexts, positions]`."""
 
-    @abstractmethod
+    def gradients(self, table: Tensor, slope: Tensor, drawn: int) -> Sequence[Tensor]:
+        """∂l/∂φ for every parameter, from the table and ∂l/∂g over `drawn` sessions."""
+        return torch.autograd.grad(table, list(self.parameters()), slope)
+
+    @torch.no_grad()
     def examination(self) -> NDArray[np.float64]:
-        """The learned curve, relative to the first position."""
+        """The learned curves, relative to the first position: e^{g_i − g_1}, one per context."""
+        table = self().double().cpu()
+        return torch.exp(table - table[:, :1]).numpy()
+
+    def propensity(self) -> Propensity:
+        """The learned curve."""
+        return Propensity.of(self.examination()[0], method="dual learning")
 
 
 class PositionVariables(PositionModel):
-    """A separate variable φ_i for every position, the model that the paper reports.
-
-    It starts at φ = 0: every position is thought equally likely to be examined.
-    """
+    """A separate variable φ_i for every position, the model that the paper reports."""
 
     def __init__(self, depth: int) -> None:
         super().__init__()
         self.phi = nn.Parameter(torch.zeros(depth))
 
-    def forward(self, mask: Tensor) -> Tensor:
-        """The propensity scores g for lists of this shape, `[lists, positions]`."""
-        return self.phi.expand(mask.shape)
+    def forward(self) -> Tensor:
+        """g_i = φ_i."""
+        return self.phi[None]
 
-    def examination(self) -> NDArray[np.float64]:
-        """The learned curve, relative to the first position: e^{φ_i − φ_1}."""
-        phi = self.phi.detach().double().cpu()
-        return torch.exp(phi - phi[0]).numpy()
+    def gradients(self, table: Tensor, slope: Tensor, drawn: int) -> Sequence[Tensor]:
+        """The parameters are the table."""
+        return [slope[0]]
+
+
+class PositionNetwork(PositionModel):
+    """A network with one hidden layer on one-hot positions: g_i = v · elu(W e_i + b).
+
+    W e_i is the column i of W, so no one-hot vector is ever made.
+    """
+
+    def __init__(self, depth: int, seed: int = 0, hidden: int = HIDDEN) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+        self.positions = nn.Parameter(torch.randn(depth, hidden, generator=generator))
+        self.bias = nn.Parameter(torch.zeros(hidden))
+        self.out = nn.Parameter(torch.zeros(hidden))
+
+    def forward(self) -> Tensor:
+        """All positions at once."""
+        hidden = nn.functional.elu(self.positions + self.bias)
+        return (hidden @ self.out)[None] / math.sqrt(len(self.out))
+
+
+class RecurrentPositions(PositionModel):
+    """A recurrent network that goes down the list as the reader does: g_i depends on the way to i.
+
+    h_i = tanh(U h_{i−1} + W e_i + b),   g_i = v · h_i
+    """
+
+    def __init__(self, depth: int, seed: int = 0, hidden: int = HIDDEN) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+        self.positions = nn.Parameter(torch.randn(depth, hidden, generator=generator))
+        before = torch.randn(hidden, hidden, generator=generator) / math.sqrt(hidden)
+        self.before = nn.Parameter(0.5 * before)
+        self.bias = nn.Parameter(torch.zeros(hidden))
+        self.out = nn.Parameter(torch.zeros(hidden))
+
+    def forward(self) -> Tensor:
+        """One position after the other."""
+        hidden, states = torch.zeros_like(self.bias), []
+        for position in self.positions + self.bias:
+            hidden = torch.tanh(self.before @ hidden + position)
+            states.append(hidden)
+        return (torch.stack(states) @ self.out)[None] / math.sqrt(len(self.out))
+
+
+class ContextualPositions(PositionModel):
+    """A curve for every context, such as a device or a layout, drawn towards the common one.
+
+        g_{c,i} = φ_i + δ_{c,i},   δ ~ N(0, σ²)
+
+    The prior stands against the clicks of the context's own sessions: a context with many of them
+    gets the curve that they show, and a rare one borrows from the others what its own clicks cannot
+    say. Per session of the whole log, n of them, it is the penalty |δ|²/(2σ²n). `spread` is σ: at
+    0.25, two weights in three are thought to be within a factor of 1.3 of the common ones; an
+    infinite one gives every context a curve of its own.
+
+    The clicks of a context come in its share of the sessions only, so δ_c is held as u_c/√share_c,
+    which moves it as fast as that context alone would move φ.
+    """
+
+    def __init__(
+        self,
+        depth: int,
+        sessions: dict[str, int],
+        column: str = "context",
+        spread: float = CONTEXT_SPREAD,
+    ) -> None:
+        super().__init__()
+        self.column, self.sessions, self.spread = column, sessions, spread
+        counts = torch.tensor(list(sessions.values()), dtype=torch.float32).clamp(min=1)
+        self.phi = nn.Parameter(torch.zeros(depth))
+        # Flat, because weight decay is for matrices.
+        self.delta = nn.Parameter(torch.zeros(len(sessions) * depth))
+        self._stretch = torch.rsqrt(counts / counts.sum())[:, None]
+        self._strength = 1 / (spread**2 * float(counts.sum()))
+
+    def forward(self) -> Tensor:
+        """The common curve and what each context adds to it."""
+        return self.phi + self._stretch * self.delta.view(len(self.sessions), -1)
+
+    def gradients(self, table: Tensor, slope: Tensor, drawn: int) -> Sequence[Tensor]:
+        """Those of the clicks, and for δ also that of the prior."""
+        prior = self._strength * drawn * self._stretch * self.delta.detach().view_as(slope)
+        return [slope.sum(0), (self._stretch * (slope + prior)).view(-1)]
+
+    def propensity(self) -> Propensity:
+        """The mean of the curves over sessions, with the curve of every context in the details."""
+        curves, counts = self.examination(), list(self.sessions.values())
+        details = {
+            "context": self.column,
+            "contexts": {
+                name: {"sessions": count, "examination": curve.tolist()}
+                for (name, count), curve in zip(self.sessions.items(), curves, strict=True)
+            },
+        }
+        mean = np.average(curves, axis=0, weights=counts)
+        return Propensity(mean, method="dual learning", details=details)
