@@ -1,0 +1,160 @@
+"""Does one ranker predict clicks better than another, once position is accounted for?
+
+If a click needs examination, which depends on the position, and relevance, which depends on the
+document, then P(click) = e_k r(x), and a click that was made somewhere on a list fell on rank k
+with probability
+
+    P(k | a click) = softmax_k(b f(x_k) + φ_k),        b f = log r,  φ = log e.
+
+Here φ is free. It is fitted to the clicks, with the scale b ≥ 0 of the scores f, on half of the
+held-out queries, and the likelihood is read off the other half. Whatever position does goes into φ:
+a ranker gains nothing by having learned the position bias, and loses nothing by a wrong belief of
+it. What is left is whether its scores tell which documents are clicked more than their positions
+explain. No propensities are needed, and a ranker that has learned noise predicts no better than
+none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.data.click_log import ClickLog
+from dualrank.errors import DataError
+
+CLEAR = 2.0
+NEWTON_STEPS = 50
+TOLERANCE = 1e-10
+RIDGE = 0.01
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Lead:
+    """By how much one ranker predicts held-out clicks better than another.
+
+    `gain` is in log-likelihood per click, `error` its standard error over queries.
+    """
+
+    gain: float
+    error: float
+    queries: int
+    clicks: int
+
+    @property
+    def in_errors(self) -> float:
+        """The gain in standard errors."""
+        return self.gain / self.error if self.error > 0 else 0.0
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether it is unlikely to be luck."""
+        return self.in_errors > CLEAR
+
+
+class ClickCheck:
+    """Held-out lists with their clicks, against which rankers are checked."""
+
+    def __init__(self, held_out: ClickLog, seed: int = 0) -> None:
+        clicks = held_out.clicks_per_list
+        useful = np.flatnonzero(clicks.any(axis=1) & (held_out.lists.mask.sum(axis=1) > 1))
+        self._documents = held_out.lists.documents[useful]
+        self._mask = held_out.lists.mask[useful]
+        self._clicks = clicks[useful].astype(np.float64)
+        queries, self._query = np.unique(held_out.lists.queries[useful], return_inverse=True)
+        self._queries = len(queries)
+        if self._queries < 2:
+            raise DataError("clicks on two held-out queries at least are needed to check a ranker")
+        # Halves of the queries, of equal size.
+        rng = np.random.default_rng([seed, 0x_C4EC])
+        self._half = (rng.permutation(self._queries) % 2)[self._query]
+
+    def explain(self, scores: NDArray[np.floating]) -> Floats:
+        """The log-likelihood of the clicks of every query under these scores of all documents."""
+        laid_out = np.where(self._mask, scores[self._documents], 0.0).astype(np.float64)
+        likelihood = np.empty(len(laid_out))
+        for half in (0, 1):
+            there, here = self._half != half, self._half == half
+            b, phi = _fit(laid_out[there], self._clicks[there], self._mask[there])
+            likelihood[here] = _log_likelihood(
+                b, phi, laid_out[here], self._clicks[here], self._mask[here]
+            )
+        of_queries: Floats = np.bincount(self._query, likelihood, self._queries)
+        return of_queries
+
+    def lead(self, scores: NDArray[np.floating], over: NDArray[np.floating]) -> Lead:
+        """How much better the first scores predict than the second."""
+        difference = self.explain(scores) - self.explain(over)
+        clicks = self._clicks.sum()
+        error = np.sqrt(self._queries) * difference.std(ddof=1) / clicks
+        return Lead(float(difference.sum() / clicks), float(error), self._queries, int(clicks))
+
+
+def _fit(scores: Floats, clicks: Floats, mask: NDArray[np.bool_]) -> tuple[float, Floats]:
+    """b and φ of greatest likelihood; b = 0 where more score would mean fewer clicks."""
+    inside = scores[mask]
+    spread = float(inside.std()) or 1.0
+    b, phi = _newton(scores / spread, clicks, mask, with_scores=True)
+    if b < 0:
+        b, phi = _newton(scores / spread, clicks, mask, with_scores=False)
+    return b / spread, phi
+
+
+def _newton(
+    scores: Floats, clicks: Floats, mask: NDArray[np.bool_], *, with_scores: bool
+) -> tuple[float, Floats]:
+    """Newton's method for (b, φ); the log-likelihood is concave.
+
+    A little ridge keeps φ finite where a position was never clicked, and fixes its free constant.
+    """
+    depth = clicks.shape[1]
+    parameters = np.zeros(depth + 1)
+    total = clicks.sum(axis=1)
+    held = np.zeros(depth + 1, dtype=bool)
+    held[0] = not with_scores
+
+    def value(at: Floats) -> float:
+        likelihood = _log_likelihood(float(at[0]), at[1:], scores, clicks, mask).sum()
+        return float(likelihood - RIDGE / 2 * at @ at)
+
+    best = value(parameters)
+    for _ in range(NEWTON_STEPS):
+        p = np.exp(_log_softmax(float(parameters[0]), parameters[1:], scores, mask))
+        expected = total[:, None] * p
+        mean = (p * scores).sum(axis=1)
+        slope = np.append(((clicks - expected) * scores).sum(), (clicks - expected).sum(axis=0))
+        slope -= RIDGE * parameters
+        bend = np.empty((depth + 1, depth + 1))
+        bend[0, 0] = (expected * scores**2).sum() - (total * mean**2).sum()
+        bend[0, 1:] = bend[1:, 0] = (expected * (scores - mean[:, None])).sum(axis=0)
+        bend[1:, 1:] = np.diag(expected.sum(axis=0)) - expected.T @ p
+        bend += RIDGE * np.eye(depth + 1)
+        slope[held] = 0.0
+        bend[held, :] = bend[:, held] = 0.0
+        bend[held, held] = 1.0
+        step = np.linalg.solve(bend, slope)
+        while (reached := value(parameters + step)) < best and np.abs(step).max() > TOLERANCE:
+            step = step / 2
+        gained, parameters, best = reached - best, parameters + step, reached
+        if gained <= TOLERANCE * abs(best):
+            break
+    return float(parameters[0]), parameters[1:]
+
+
+def _log_softmax(b: float, phi: Floats, scores: Floats, mask: NDArray[np.bool_]) -> Floats:
+    utility = np.where(mask, b * scores + phi, -np.inf)
+    utility -= utility.max(axis=1, keepdims=True)
+    normalised: Floats = utility - np.log(np.exp(utility).sum(axis=1, keepdims=True))
+    return normalised
+
+
+def _log_likelihood(
+    b: float, phi: Floats, scores: Floats, clicks: Floats, mask: NDArray[np.bool_]
+) -> Floats:
+    """Σ_k clicks_k log P(k | a click), list by list."""
+    log_p = np.where(mask, _log_softmax(b, phi, scores, mask), 0.0)
+    likelihood: Floats = (clicks * log_p).sum(axis=1)
+    return likelihood

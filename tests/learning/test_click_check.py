@@ -1,0 +1,99 @@
+"""The held-out check prefers the ranker that explains clicks beyond position, whatever the bias."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from dualrank.clicks.position_based import PositionBasedUser
+from dualrank.clicks.sampling import sample_log
+from dualrank.data.click_log import ClickLog
+from dualrank.data.dataset import Dataset
+from dualrank.data.lists import RankedLists, top_lists
+from dualrank.errors import DataError
+from dualrank.learning import click_check
+from dualrank.learning.click_check import ClickCheck
+
+QUERIES, DOCUMENTS = 400, 10
+
+
+@pytest.fixture(scope="module", params=[0, 1, 2])
+def logged(request):
+    """Grades, the scores of a logging ranker that knows something, and a log of its lists."""
+    rng = np.random.default_rng(request.param)
+    grades = rng.integers(0, 5, QUERIES * DOCUMENTS)
+    data = Dataset.from_arrays(
+        grades[:, None], np.repeat(np.arange(QUERIES), DOCUMENTS), grades, max_grade=4
+    )
+    logger = grades + rng.normal(scale=2, size=len(grades))
+    log = sample_log(data, top_lists(data, logger), PositionBasedUser(), 40_000, rng)
+    return grades.astype(float), logger, log
+
+
+def test_relevance_leads_over_relevance_mixed_with_position(logged):
+    """The naive ranker's mistake: what stands high looks relevant. Position explains that."""
+    grades, logger, log = logged
+    check = ClickCheck(log)
+    lead = check.lead(grades, over=grades + logger)
+    assert lead.is_clear
+    assert not check.lead(grades + logger, over=grades).is_clear
+    assert lead.queries == QUERIES
+    assert lead.clicks == log.clicks_per_list.sum()
+
+
+def test_noise_does_not_lead_over_nothing(logged):
+    _, _, log = logged
+    noise = np.random.default_rng(9).normal(size=QUERIES * DOCUMENTS)
+    assert not ClickCheck(log).lead(noise, over=np.zeros(len(noise))).is_clear
+
+
+def test_scores_turned_upside_down_say_nothing(logged):
+    """The scale of scores is at least 0: the worst ranker is one that explains nothing."""
+    grades, _, log = logged
+    check = ClickCheck(log)
+    np.testing.assert_allclose(check.explain(-grades), check.explain(0 * grades))
+
+
+@pytest.mark.parametrize("change", [lambda f: 7 * f, lambda f: f + 3])
+def test_neither_scale_nor_offset_of_the_scores_matters(logged, change):
+    grades, logger, log = logged
+    check = ClickCheck(log)
+    scores = grades + logger
+    np.testing.assert_allclose(check.explain(change(scores)), check.explain(scores), rtol=1e-5)
+
+
+def test_a_ranker_has_no_lead_over_itself(logged):
+    grades, _, log = logged
+    lead = ClickCheck(log).lead(grades, over=grades)
+    assert (lead.gain, lead.error, lead.in_errors, lead.is_clear) == (0, 0, 0, False)
+
+
+def test_newton_finds_what_a_general_optimiser_finds():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(60, 5))
+    clicks = rng.poisson(2 * np.exp(scores - np.arange(5) / 2)).astype(float)
+    mask = np.arange(5) < rng.integers(2, 6, 60)[:, None]
+    clicks[~mask] = 0
+
+    def loss(p):
+        value = click_check._log_likelihood(p[0], p[1:], scores, clicks, mask).sum()
+        return -value + click_check.RIDGE / 2 * p @ p
+
+    found = minimize(loss, np.zeros(6), method="BFGS", options={"gtol": 1e-8})
+    b, phi = click_check._newton(scores, clicks, mask, with_scores=True)
+    np.testing.assert_allclose(np.append(b, phi), found.x, atol=1e-4)
+    assert b == pytest.approx(1.0, abs=0.2)
+
+
+def test_positions_that_nobody_clicks_are_finite():
+    lists = RankedLists(np.arange(40, dtype=np.int32).reshape(10, 4), np.arange(10, dtype=np.int32))
+    clicks = np.zeros((10, 4), bool)
+    clicks[:, 0] = True
+    check = ClickCheck(ClickLog.from_clicks(lists, np.arange(10), clicks))
+    assert np.isfinite(check.explain(np.random.default_rng(0).normal(size=40))).all()
+
+
+def test_one_query_is_too_few():
+    lists = RankedLists(np.arange(4, dtype=np.int32)[None], np.zeros(1, np.int32))
+    log = ClickLog.from_clicks(lists, np.zeros(1, int), np.array([[True, False, False, False]]))
+    with pytest.raises(DataError, match="two held-out queries"):
+        ClickCheck(log)
