@@ -82,8 +82,7 @@ class ClickCheck:
             likelihood[here] = _log_likelihood(
                 b, phi, laid_out[here], self._clicks[here], self._mask[here]
             )
-        of_queries: Floats = np.bincount(self._query, likelihood, self._queries)
-        return of_queries
+        return np.bincount(self._query, likelihood, self._queries).astype(np.float64)
 
     def lead(self, scores: NDArray[np.floating], over: NDArray[np.floating]) -> Lead:
         """How much better the first scores predict than the second."""
