@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dualrank.cli import data, experiments, models
+from dualrank.cli import data, experiments, models, propensity
 from dualrank.errors import DualrankError
 from dualrank.version import __version__
 
@@ -24,6 +24,7 @@ app = typer.Typer(
 experiments.add_to(app)
 data.add_to(app)
 models.add_to(app)
+propensity.add_to(app)
 
 
 def _print_version(wanted: bool) -> None:

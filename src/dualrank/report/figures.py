@@ -6,13 +6,14 @@ standard deviation over seeds on both sides of the mean.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualrank.experiments.results import Results
+from dualrank.propensity.propensity import Propensity
 from dualrank.report.curves import (
     inverse,
     learning_curve,
@@ -183,6 +184,50 @@ def sweep_figure(results: Results, x: str = "eta", metric: str | None = None) ->
     return figure
 
 
+def estimates_figure(estimates: Mapping[str, Propensity]) -> Figure:
+    """Estimates of examination side by side, each with its intervals."""
+    figure, (ax,) = _new_figure(1, height=1.25 * _SIZE[1], width=1.5 * _SIZE[0])
+    room = 0.5 / max(len(estimates), 1)
+    for number, (name, found) in enumerate(estimates.items()):
+        color, marker = _ESTIMATOR_LOOKS.get(name, ("ink", "h"))
+        # Beside each other, so that intervals do not hide one another.
+        x = _positions(found.examination) + room * (number - (len(estimates) - 1) / 2)
+        spread = None
+        if found.low is not None and found.high is not None:
+            bounded = np.where(np.isfinite(found.high), found.high, found.examination)
+            spread = np.array([found.examination - found.low, bounded - found.examination])
+        ax.errorbar(
+            x,
+            found.examination,
+            spread,
+            color=LIGHT[color],
+            lw=1.2,
+            elinewidth=1.2,
+            marker=marker,
+            ms=5,
+            label=_plain(name),
+            **_EDGE,
+        )
+    ax.set_ylim(0, None)
+    ax.set_xlabel("position")
+    ax.set_xticks(_positions(max((p.examination for p in estimates.values()), key=len)))
+    _few_ticks(ax, "y")
+    _title(ax, "Examination, relative to position 1")
+    ax.legend(loc="upper right", **_LEGEND)
+    return figure
+
+
+_ESTIMATOR_LOOKS = {
+    "click-through": ("gray", "v"),
+    "randomisation": ("muted", "s"),
+    "pair-swaps": ("orange", "P"),
+    "harvest-pivot": ("sky", "^"),
+    "harvest-adjacent": ("green", "<"),
+    "harvest-all-pairs": ("blue", "D"),
+    "pbm": ("purple", "d"),
+    "regression-em": ("ink", "X"),
+    "dla": ("vermilion", "o"),
+}
 _LEGEND: dict[str, Any] = {
     "frameon": False,
     "fontsize": _TEXT,
@@ -193,10 +238,12 @@ _LEGEND: dict[str, Any] = {
 _EDGE: dict[str, Any] = {"mec": LIGHT["paper"], "mew": 1}
 
 
-def _new_figure(columns: int, height: float = _SIZE[1]) -> tuple[Figure, list[Axes]]:
+def _new_figure(
+    columns: int, height: float = _SIZE[1], width: float = _SIZE[0]
+) -> tuple[Figure, list[Axes]]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(_SIZE[0] * columns, height), layout="constrained")
+    figure = Figure(figsize=(width * columns, height), layout="constrained")
     axes = list(figure.subplots(1, columns, squeeze=False)[0])
     for ax in axes:
         for side in ("top", "right", "left"):

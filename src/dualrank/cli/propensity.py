@@ -1,0 +1,124 @@
+"""`dualrank propensity`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dualrank.cli.terminal import Json, Seed, layer_sizes, one_bar, print_json, result_console
+from dualrank.errors import DataError
+
+
+class RegressionName(StrEnum):
+    """What predicts relevance from features."""
+
+    linear = "linear"
+    dnn = "dnn"
+
+
+class OverName(StrEnum):
+    """What is resampled."""
+
+    auto = "auto"
+    queries = "queries"
+    sessions = "sessions"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command()(propensity)
+
+
+def propensity(
+    log: Annotated[Path, typer.Argument(help="The click log: a file, folder or pattern.")],
+    features: Annotated[
+        Path | None,
+        typer.Option("--features", help="LETOR text, for regression-em and dla."),
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="Estimators, separated by commas: click-through, randomisation, pair-swaps, "
+            "harvest-pivot, harvest-adjacent, harvest-all-pairs, pbm, regression-em, dla. "
+            "Without it, all that the log allows."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The directory for a file each, and a figure.")
+    ] = None,
+    ranker: Annotated[
+        RegressionName | None,
+        typer.Option(
+            help="What scores documents; by default linear for regression-em, dnn for dla."
+        ),
+    ] = None,
+    hidden: Annotated[str, typer.Option(help="Sizes of the DNN's hidden layers.")] = "256,128",
+    over: Annotated[
+        OverName, typer.Option(help="What intervals resample; auto: queries, if 30 carry the log.")
+    ] = OverName.auto,
+    resamples: Annotated[int, typer.Option(help="Resamples for intervals.", min=0)] = 400,
+    refits: Annotated[
+        int, typer.Option(help="How often dla is trained again for its interval.", min=0)
+    ] = 0,
+    steps: Annotated[int, typer.Option(help="Training steps of dla.", min=1)] = 3_000,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Estimate by every method that the log allows how likely each position is examined.
+
+    Naming randomisation says that lists were shuffled. Each file of --out can be given to
+    dualrank train --method ipw --propensity FILE.
+
+    Example: dualrank propensity clicks.parquet --features data/train.txt --out propensities/
+    """
+    import json
+
+    from dualrank.data.letor.reader import read_letor
+    from dualrank.data.log.reader import read_log
+    from dualrank.learning.estimates import estimate_all
+    from dualrank.learning.settings import TrainingSettings
+    from dualrank.rankers.network import DNN, Linear
+    from dualrank.report.estimates import estimates_notes, estimates_table, write_estimates
+
+    dataset = None
+    if features is not None:
+        with one_bar(f"reading {features.name}") as report:
+            dataset = read_letor(features, progress=report)
+    with one_bar(f"reading {log.name}"):
+        click_log = read_log(log, dataset)
+    rankers: dict[RegressionName | None, DNN | Linear | None] = {
+        None: None,
+        RegressionName.dnn: DNN(layer_sizes(hidden)),
+        RegressionName.linear: Linear(),
+    }
+    with one_bar("estimating") as report:
+        estimates = estimate_all(
+            click_log,
+            dataset,
+            methods=None if methods is None else [m.strip() for m in methods.split(",")],
+            ranker=rankers[ranker],
+            over=over.value,
+            resamples=resamples,
+            refits=refits,
+            settings=TrainingSettings(steps=steps, seed=seed),
+            seed=seed,
+            progress=report,
+        )
+    if not estimates.found:
+        method, why = next(iter(estimates.refused.items()))
+        raise DataError(f"{log}: {method} cannot be estimated: {why}")
+    written = [] if out is None else write_estimates(estimates, out)
+    if as_json:
+        found = {name: json.loads(each.to_json()) for name, each in estimates.found.items()}
+        print_json({"estimates": found, "refused": estimates.refused})
+        return
+    console = result_console()
+    console.print(estimates_table(estimates))
+    console.print()
+    for note in estimates_notes(estimates, click_log.lists.depth):
+        console.print(note, soft_wrap=True, markup=False)
+    if out is not None:
+        console.print(f"{out}: {', '.join(path.name for path in written)}", soft_wrap=True)

@@ -1,0 +1,77 @@
+"""Every estimate of examination that a log allows, and why it does not allow the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dualrank.data.click_log import ClickLog
+from dualrank.data.dataset import Dataset
+from dualrank.errors import DataError, SettingsError
+from dualrank.learning.dual_estimate import estimate_by_dual_learning
+from dualrank.learning.settings import TrainingSettings
+from dualrank.propensity.bootstrap import RESAMPLES
+from dualrank.propensity.estimators import ESTIMATORS, FROM_FEATURES, estimate, require_shuffled
+from dualrank.propensity.grouped_clicks import GroupedClicks
+from dualrank.propensity.propensity import Propensity
+from dualrank.rankers.network import DNN, Linear
+
+METHODS = (*ESTIMATORS, "dla")
+NEED_FEATURES = (*FROM_FEATURES, "dla")
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What was `found` by each method, and of the others the reason why not."""
+
+    found: dict[str, Propensity] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+def estimate_all(
+    log: ClickLog,
+    dataset: Dataset | None = None,
+    *,
+    methods: Sequence[str] | None = None,
+    ranker: DNN | Linear | None = None,
+    over: Literal["auto", "queries", "sessions"] = "auto",
+    resamples: int = RESAMPLES,
+    refits: int = 0,
+    settings: TrainingSettings | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Estimates:
+    """Estimate examination by every method, or by those that are named.
+
+    Whoever names `randomisation` says that the lists were shuffled; otherwise the log must show it.
+    `ranker` is what regression-EM (by default linear) and dual learning (by default a network)
+    score documents with; `refits` and `settings` are for dual learning.
+    """
+    for method in methods or ():
+        if method not in METHODS:
+            raise SettingsError(f"there is no estimator {method!r}; there are {', '.join(METHODS)}")
+    grouped = GroupedClicks.of(log, over, seed)
+    estimates = Estimates()
+    for method in METHODS if methods is None else dict.fromkeys(methods):
+        try:
+            if method in NEED_FEATURES and dataset is None:
+                raise DataError("it needs the features of the documents")
+            if method == "randomisation" and methods is None:
+                require_shuffled(grouped)
+            if method == "dla" and dataset is not None:
+                estimates.found[method] = estimate_by_dual_learning(
+                    log,
+                    dataset,
+                    ranker=ranker,
+                    settings=settings or TrainingSettings(seed=seed),
+                    refits=refits,
+                    progress=progress,
+                )
+            else:
+                estimates.found[method] = estimate(
+                    grouped, method, dataset, ranker=ranker, resamples=resamples, seed=seed
+                )
+        except DataError as error:
+            estimates.refused[method] = str(error)
+    return estimates

@@ -1,0 +1,91 @@
+"""Estimates of examination side by side: a table, a figure, and a file for each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dualrank.learning.estimates import Estimates
+from dualrank.propensity.propensity import Propensity
+from dualrank.report.figures import estimates_figure
+from dualrank.report.theme import svg_file
+from dualrank.storage import write_text
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+POSITIONS = 10
+
+
+def estimates_table(estimates: Estimates) -> Table:
+    """One estimator per line, its relative interval below, and its weakest support at the end."""
+    from rich.table import Table
+
+    depth = max(p.depth for p in estimates.found.values())
+    shown = min(depth, POSITIONS)
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), title_justify="left")
+    table.add_column("estimator", no_wrap=True)
+    for k in range(shown):
+        table.add_column(str(k + 1), justify="right", no_wrap=True)
+    table.add_column("support", justify="right", no_wrap=True)
+    for method, found in estimates.found.items():
+        values = [_short(e) for e in found.examination[:shown]]
+        fewest = "" if found.support is None else f"{found.support.min():,}"
+        table.add_row(method, *values, *["–"] * (shown - len(values)), fewest)
+        if found.low is not None and found.high is not None:
+            table.add_row("", *_half_widths(found)[:shown], style="dim")
+    return table
+
+
+def estimates_notes(estimates: Estimates, depth: int) -> list[str]:
+    """What must be known beside the numbers: the intervals, where curves end, what is missing."""
+    notes = ["support: the fewest observations behind a position."]
+    over = {p.details.get("intervals_over") for p in estimates.found.values()}
+    if "queries" in over:
+        notes.append("±: 95% intervals, had other queries been asked.")
+    if "sessions" in over:
+        notes.append(
+            "±: 95% intervals, had other people asked the same queries; too few queries carry "
+            "this log to say more."
+        )
+    ends = {
+        method: f"{method} ends at position {found.depth}: {found.details['ends']}."
+        for method, found in estimates.found.items()
+        if "ends" in found.details
+    }
+    notes += ends.values()
+    notes += [f"{method}: not estimated, {why}." for method, why in estimates.refused.items()]
+    if depth > POSITIONS:
+        notes.append(f"Positions {POSITIONS + 1} to {depth} are in the files (--out) and --json.")
+    return notes
+
+
+def write_estimates(estimates: Estimates, directory: Path) -> list[Path]:
+    """One propensity file for each estimator, and the figure."""
+    written = []
+    for method, found in estimates.found.items():
+        written.append(directory / f"{method}.json")
+        found.write(written[-1])
+    written.append(directory / "figure-estimates.svg")
+    write_text(written[-1], svg_file(estimates_figure(estimates.found)))
+    return written
+
+
+def _short(value: float) -> str:
+    """Four characters.
+
+    >>> [_short(value) for value in (1.0, 0.7116, 0.0042)]
+    ['1.00', '.712', '.004']
+    """
+    return f"{value:.2f}" if value >= 0.9995 else f"{value:.3f}"[1:]
+
+
+def _half_widths(found: Propensity) -> list[str]:
+    """How far the interval goes up, relative to the estimate; it goes as far down in ratio."""
+    if found.high is None:
+        return []
+    ratio = found.high / found.examination - 1
+    words = [f"±{r:.0%}" if r < 10 else "±∞" for r in np.nan_to_num(ratio, nan=np.inf)]
+    return ["", *words[1:]]
