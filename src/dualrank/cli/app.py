@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dualrank.cli import data, experiments, models, propensity
+from dualrank.cli import data, documents, experiments, models, propensity
 from dualrank.errors import DualrankError
 from dualrank.version import __version__
 
@@ -25,6 +25,7 @@ experiments.add_to(app)
 data.add_to(app)
 models.add_to(app)
 propensity.add_to(app)
+documents.add_to(app)
 
 
 def _print_version(wanted: bool) -> None:

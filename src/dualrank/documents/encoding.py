@@ -79,8 +79,8 @@ def decode(data: bytes, declared: str | None = None) -> str:
         beyond = sum(map(len, _NOT_ASCII.findall(data)))
     if sum(map(len, _UTF8_CHARACTER.findall(data))) >= 0.9 * beyond:
         return data.decode("utf-8", "replace")
-    for name in (declared, declared_in(data)):
-        text = _decode_as(data, name)
+    for named in (declared, declared_in(data)):
+        text = _decode_as(data, named)
         if text is not None and text.count("\N{REPLACEMENT CHARACTER}") <= 0.05 * beyond:
             return text
     return data.decode(_guess(data), "replace")

@@ -41,11 +41,12 @@ def extract_fields(text: str, url: str = "") -> Fields:
     """The fields of an HTML page.
 
     Scripts, styles and what else is never shown are left out, entities are decoded, and broken
-    markup is repaired as a browser does, within bounds (see `markup`). `BOILERPLATE`, and a `<header>` outside `<main>` and
-    `<article>`, go to the surroundings; a page that consists of nothing else keeps them as its
-    content. Without `url` the page's canonical address is taken, if it names one.
+    markup is repaired as a browser does, within bounds (see `markup`). `BOILERPLATE`, and a
+    `<header>` outside `<main>` and `<article>`, go to the surroundings; a page that consists of
+    nothing else keeps them as its content. Without `url` the page's canonical address is taken, if
+    it names one.
 
-    >>> extract_fields("<title>A &amp; B</title><nav>Home</nav><p>Some te<b>x</b>t<script>1</script>")
+    >>> extract_fields("<title>A &amp; B</title><nav>Home</nav><p>Some te<b>x</b>t")
     Fields(url='', title='A & B', content='Some text', surroundings='Home')
     """
     tree = LexborHTMLParser(simplify(text.encode("utf-8", "replace")))

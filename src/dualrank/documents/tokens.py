@@ -12,21 +12,25 @@ from urllib.parse import unquote
 from dualrank.errors import SettingsError
 
 # Signs that are written upon or around a letter are part of the word: Arabic, Indic, Thai …
-_MARKS = "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0fff\u102b-\u103e\u17b4-\u17d3"
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u064b-\u065f"
+    "\u0900-\u0963\u0966-\u0fff\u102b-\u103e\u17b4-\u17d3"
+)
 _WORD = re.compile(rf"[^\W_](?:[^\W_]|[{_MARKS}])*")
 _ASCII_WORDS = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
 _PIECE = re.compile(r"[^\W\d_]+|\d+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+")
 
-STOP_WORDS = frozenset(
-    "a about above after again against all am an and any are as at be because been before being "
-    "below between both but by can could did do does doing down during each few for from further "
-    "had has have having he her here hers him his how i if in into is it its itself just me more "
-    "most my no nor not now of off on once only or other our out over own same she should so some "
-    "such than that the their them then there these they this those through to too under until up "
-    "very was we were what when where which while who whom why will with would you your yours".split()
-)
+_ENGLISH = """
+    a about above after again against all am an and any are as at be because been before being
+    below between both but by can could did do does doing down during each few for from further
+    had has have having he her here hers him his how i if in into is it its itself just me more
+    most my no nor not now of off on once only or other our out over own same she should so some
+    such than that the their them then there these they this those through to too under until up
+    very was we were what when where which while who whom why will with would you your yours
+"""
+STOP_WORDS = frozenset(_ENGLISH.split())
 """English words that are in every text."""
 
 
@@ -95,13 +99,13 @@ class Tokeniser:
     def _stem(self) -> Callable[[list[str]], list[str]]:
         import Stemmer
 
-        return Stemmer.Stemmer(self.stemmer).stemWords  # type: ignore[no-any-return]
+        return Stemmer.Stemmer(self.stemmer).stemWords
 
     @cached_property
     def _cut(self) -> Callable[[str], list[str]]:
         import rjieba
 
-        return rjieba.cut  # type: ignore[no-any-return]
+        return rjieba.cut
 
     def __reduce__(self) -> tuple[type[Tokeniser], tuple[str | None, bool, bool]]:
         return Tokeniser, (self.stemmer, self.stop_words, self.chinese)
