@@ -18,6 +18,9 @@ COMMANDS = (
     "train",
     "rank",
     "evaluate",
+    "index",
+    "search",
+    "features",
     "reproduce oracle-mode",
     "reproduce realistic-mode",
 )

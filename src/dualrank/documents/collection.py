@@ -118,7 +118,7 @@ def count_words(
             progress(batch.done, source.total)
     if pages == 0:
         named = f", the first being {unreadable[0].place}" if unreadable else ""
-        raise DataError(f"{source.root}: no page could be read; {len(unreadable)} could not{named}")
+        raise DataError(f"{source.name}: no page could be read; {len(unreadable)} could not{named}")
     lengths = np.concatenate([c.lengths for c in kept]).astype(np.float64)
     distinct = np.concatenate([c.distinct for c in kept]).astype(np.float64)
     return PageCounts(

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from dualrank.documents.collection import FIELDS, FieldCounts, PageCounts, QueryWords
 from dualrank.errors import SettingsError
@@ -140,7 +141,7 @@ def field_features(
     every document, and tell none from another.
     """
     row = np.asarray(documents)[words.pair]
-    c = np.asarray(field.counts[row, words.word], np.float64).reshape(-1)
+    c = _entries(field.counts, row, words.word)
     idf = inverse_document_frequency(field)[words.word]
     length, distinct = field.lengths[row], field.distinct[row]
     background = field.collection_frequency[words.word] / max(field.tokens, 1)
@@ -160,6 +161,17 @@ def field_features(
         ],
         axis=1,
     )
+
+
+def _entries(
+    matrix: sparse.csr_array, rows: NDArray[np.integer], columns: NDArray[np.integer]
+) -> Values:
+    """Single entries; scipy has returned them in several shapes, and none of an empty choice."""
+    if len(rows) == 0:
+        return np.zeros(0)
+    values = matrix[rows, columns]
+    dense = values.toarray() if sparse.issparse(values) else np.asarray(values)
+    return dense.reshape(-1).astype(np.float64)
 
 
 def features_of(

@@ -121,13 +121,13 @@ class PageIndex:
                 else:
                     seen.add(page["doc_id"])
                     if replacing:
-                        writer.delete_documents("doc_id", page["doc_id"])
+                        writer.delete_documents_by_term("doc_id", page["doc_id"])
                     writer.add_document(tantivy.Document(**page))
             if progress:
                 progress(batch.done, source.total)
         if not seen:
             writer.rollback()
-            raise DataError(f"{source.root}: none of the {len(unreadable)} pages could be read")
+            raise DataError(f"{source.name}: none of the {len(unreadable)} pages could be read")
         writer.commit()
         writer.wait_merging_threads()
         return Indexed(len(seen), len(self), tuple(unreadable), tuple(repeated))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,6 +27,7 @@ WARC_SUFFIXES = (".warc", ".warc.gz")
 TABLE_SUFFIXES = (".parquet",)
 BATCH_BYTES = 4 << 20
 _BATCH_FILES = 64
+_BATCH_ROWS = 250
 _FIELDS = ("title", "content")
 _OTHER_FILES = (b"%PDF", b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"PK\x03\x04", b"\x1f\x8b", b"wOF")
 
@@ -58,10 +59,45 @@ class Batch(Protocol):
         """The pages, in the order of the source."""
 
 
+class PageSource(Protocol):
+    """Pages in batches; `total` is what `done` of the last batch will be."""
+
+    @property
+    def name(self) -> str:
+        """What the user calls it."""
+
+    @property
+    def total(self) -> int:
+        """How much there is to read."""
+
+    def batches(self) -> Iterator[Batch]:
+        """The pages."""
+
+
 @dataclass(frozen=True)
-class PageSource:
+class HeldPages:
+    """Pages at hand: rows with the columns that a table of pages has."""
+
+    rows: Sequence[Mapping[str, Any]]
+    name: str = "the pages"
+
+    @property
+    def total(self) -> int:
+        """The number of pages."""
+        return len(self.rows)
+
+    def batches(self) -> Iterator[Batch]:
+        """Some hundred pages at a time."""
+        for start in range(0, len(self.rows), _BATCH_ROWS):
+            rows = self.rows[start : start + _BATCH_ROWS]
+            yield _Rows(start + len(rows), self.name, start + 1, rows)
+
+
+@dataclass(frozen=True)
+class PageFiles:
     """All files of a source, and how many bytes they have."""
 
+    name: str
     files: tuple[Path, ...]
     root: Path
     total: int
@@ -90,7 +126,7 @@ class PageSource:
             yield _Files(done, self.root, tuple(waiting))
 
 
-def find_pages(path: str | Path) -> PageSource:
+def find_pages(path: str | Path) -> PageFiles:
     """The pages of a file, or of all files in a folder and the folders in it, by their suffix.
 
     - `.html`, `.htm`, `.xhtml`: one page each. Its name is the path within the folder, and so is
@@ -109,7 +145,7 @@ def find_pages(path: str | Path) -> PageSource:
     if not known:
         raise DataError(f"{path}: no pages there; expected files that end in {', '.join(suffixes)}")
     total = sum(file.stat().st_size for file in known)
-    return PageSource(known, root if root.is_dir() else root.parent, total)
+    return PageFiles(str(path), known, root if root.is_dir() else root.parent, total)
 
 
 def _batches_of_file(file: Path, done: int) -> Iterator[Batch]:
@@ -199,10 +235,10 @@ class _Rows:
     done: int
     file: str
     first: int
-    rows: pa.RecordBatch
+    rows: Sequence[Mapping[str, Any]]
 
     def read(self) -> Iterator[Document | Unreadable]:
-        for number, row in enumerate(self.rows.to_pylist(), self.first):
+        for number, row in enumerate(self.rows, self.first):
             yield _document_of_row(row, f"{self.file}, row {number}")
 
 
@@ -241,9 +277,9 @@ def _read_table(file: Path, before: int) -> Iterator[Batch]:
     with table:
         wanted = [c for c in ("doc_id", "url", "html", *_FIELDS) if c in table.schema_arrow.names]
         rows, size, first = table.metadata.num_rows, file.stat().st_size, 1
-        for batch in table.iter_batches(batch_size=500, columns=wanted):
+        for batch in table.iter_batches(batch_size=_BATCH_ROWS, columns=wanted):
             done = before + size * (first - 1 + batch.num_rows) // max(rows, 1)
-            yield _Rows(done, file.name, first, batch)
+            yield _Rows(done, file.name, first, batch.to_pylist())
             first += batch.num_rows
 
 

@@ -1,0 +1,99 @@
+import json
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+
+
+def run(*arguments, cwd):
+    command = [sys.executable, "-m", "dualrank", *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp("pages")
+    pages = {
+        "cats.html": "<title>Cats</title><p>All about cats and their food",
+        "dogs.html": "<title>Dogs</title><p>Dogs chase cats",
+        "empty.html": "",
+        "picture.html": "\x00\x01\x02\x03" * 400,
+    }
+    (root / "crawl").mkdir()
+    for name, text in pages.items():
+        (root / "crawl" / name).write_text(text)
+    queries = "query_id\tquery\n1\tcats\n2\tthe of\n3\telephants\n"
+    (root / "queries.tsv").write_text(queries)
+    (root / "lists.csv").write_text("query_id,doc_id,grade\n1,dogs.html,1\n1,gone.html,2\n9,x,0\n")
+    assert run("index", "crawl", "--out", "index", cwd=root).returncode == 0
+    return root
+
+
+def test_an_index_is_made_and_searched(folder):
+    result = run("index", "crawl", "--out", "index", "--json", cwd=folder)
+    summary = json.loads(result.stdout)
+    assert (summary["pages"], summary["in_index"]) == (3, 3)
+    assert summary["unreadable"][0]["page"] == "picture.html"
+    assert "pages that cannot be read: 1 in all (picture.html (it is binary data" in result.stderr
+    hits = json.loads(run("search", "index", "cats", "--json", cwd=folder).stdout)
+    assert [hit["doc_id"] for hit in hits] == ["cats.html", "dogs.html"]
+    assert "cats.html" in run("search", "index", "cats", cwd=folder).stdout
+    assert "no page of index" in run("search", "index", "zebra", cwd=folder).stdout
+
+
+def test_lists_of_many_queries(folder):
+    words = ("search", "index", "--queries", "queries.tsv", "-k", 2, "--out", "found.parquet")
+    result = run(*words, cwd=folder)
+    assert result.returncode == 0
+    assert "queries without any page: 2 in all (2, 3)" in result.stderr
+    table = pq.read_table(folder / "found.parquet").to_pydict()
+    assert table["doc_id"] == ["cats.html", "dogs.html"]
+    assert table["rank"] == [1, 2]
+
+
+def test_features_of_the_best_pages(folder):
+    words = ("features", "crawl", "queries.tsv", "--candidates", 5, "--out", "f.parquet")
+    result = run(*words, "--stop-words", "--json", cwd=folder)
+    summary = json.loads(result.stdout)
+    assert (summary["pairs"], summary["queries_without_pages"]) == (2, ["2", "3"])
+    table = pq.read_table(folder / "f.parquet")
+    assert table.num_columns == 35
+    assert table["doc_id"].to_pylist() == ["cats.html", "dogs.html"]
+
+
+def test_features_of_given_lists_name_what_is_unknown(folder):
+    words = ("features", "crawl", "queries.tsv", "--candidates", "lists.csv", "--out", "g.parquet")
+    result = run(*words, cwd=folder)
+    assert "1 pairs of 1 queries" in result.stdout
+    assert "not there, and left out: 2 in all (gone.html of query 1, x of query 9)" in result.stderr
+    assert pq.read_table(folder / "g.parquet")["grade"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("index", "nowhere", "--out", "i"), "there is no such file or folder"),
+        (("index", "crawl", "--out", "crawl"), "there is something else"),
+        (("index", "crawl", "--out", "i", "--stemmer", "klingon"), "no stemmer 'klingon'"),
+        (("index", "crawl", "--out", "index", "--stop-words"), "cannot change now"),
+        (("search", "crawl", "x"), "this is no index"),
+        (("search", "index"), "give either words to look for"),
+        (("search", "index", "x", "--field", "body"), "the field is one of"),
+        (("features", "crawl", "no.tsv", "--out", "f.parquet"), "there is no such file"),
+        (("features", "crawl", "queries.tsv", "--out", "f.csv"), "written as .parquet"),
+        (
+            ("features", "crawl", "queries.tsv", "--candidates", "0", "--out", "f.parquet"),
+            "at least 1 page",
+        ),
+        (
+            ("features", "crawl", "queries.tsv", "--candidates", "no.csv", "--out", "f.parquet"),
+            "there is no such file",
+        ),
+    ],
+)
+def test_what_the_user_can_mend_ends_with_one_sentence(folder, arguments, sentence):
+    result = run(*arguments, cwd=folder)
+    assert result.returncode == 2
+    assert sentence in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
