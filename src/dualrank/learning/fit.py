@@ -15,6 +15,12 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.scaling import Scaler
 from dualrank.errors import DataError, SettingsError
+from dualrank.learning.auto import (
+    NAIVE,
+    choose_by_clicks,
+    choose_by_grades,
+    harvested_propensity,
+)
 from dualrank.learning.feedback import LoggedClicks
 from dualrank.learning.model import Model
 from dualrank.learning.settings import TrainingSettings
@@ -35,8 +41,8 @@ from dualrank.rankers.network import DNN, Linear, Network
 from dualrank.rankers.ranking_svm import RankingSVM
 from dualrank.version import __version__
 
-Method = Literal["dla", "ipw", "naive"]
-METHODS: tuple[Method, ...] = ("dla", "ipw", "naive")
+Method = Literal["auto", "dla", "ipw", "naive"]
+METHODS: tuple[Method, ...] = ("auto", "dla", "ipw", "naive")
 
 
 def fit(
@@ -57,11 +63,14 @@ def fit(
     """Train a ranker from clicks.
 
     `dla` learns the propensities with the ranker; `ipw` takes `propensity`; `naive` believes every
-    click. `validation` is a judged data set, by whose `settings.metric` the best ranker is kept, or
-    the share of queries whose clicks are held out for that; 0 keeps the last ranker. With few
-    queries the clicks of a tenth say little: prefer judged queries, or 0. The propensity of the
-    model is that of the last step, whichever ranker is kept. A `RankingSVM` uses all clicks and
-    needs neither validation nor steps.
+    click; `auto` trains the naive ranker and one per correction that the log allows, and takes the
+    correction that predicts held-out clicks clearly better, if any.
+
+    `validation` is a judged data set, by whose `settings.metric` the best ranker is kept, or the
+    share of queries whose clicks are held out for that; 0 keeps the last ranker. With few queries
+    the clicks of a tenth say little: prefer judged queries, or 0. The propensity of the model is
+    that of the last step, whichever ranker is kept. A `RankingSVM` uses all clicks and needs
+    neither validation nor steps.
 
     `position_model` is the form of what `dla` learns about examination: `variables` (one per
     position, the default), a `network`, a `recurrent` one, or `contextual`: a curve for every value
@@ -70,6 +79,19 @@ def fit(
     settings = settings or TrainingSettings()
     ranker = DNN() if ranker is None else ranker
     _check(log, dataset, method, ranker, propensity)
+    if method == "auto":
+        return _fit_best(
+            log,
+            dataset,
+            ranker=ranker,
+            position_model=position_model,
+            context=context,
+            validation=validation,
+            scaling=scaling,
+            settings=settings,
+            checkpoint=checkpoint,
+            progress=progress,
+        )
     position_model = _position_model_name(position_model, context, method)
     scaler = Scaler.fit(dataset.features, kind=scaling)
     features = scaler.transform(dataset.features)
@@ -126,6 +148,72 @@ def fit(
     return Model(
         network, scaler, learned, dataset.feature_names, {**training, "history": asdict(history)}
     )
+
+
+def _fit_best(
+    log: ClickLog,
+    dataset: Dataset,
+    *,
+    ranker: DNN | Linear | RankingSVM,
+    position_model: PositionModelName | None,
+    context: str | None,
+    validation: Dataset | float,
+    settings: TrainingSettings,
+    checkpoint: str | Path | None,
+    progress: Progress | None,
+    scaling: str,
+) -> Model:
+    """Train the candidates of `auto` and keep the one that is chosen (see `auto`)."""
+    if validation == 0:
+        raise SettingsError(
+            "method auto needs something to choose by: a share of queries to hold out, or judged "
+            "queries"
+        )
+    rest, held_out = _hold_out(log, validation, settings.seed)
+    if isinstance(ranker, RankingSVM):
+        log = rest  # which holds nothing out by itself
+    candidates: dict[str, dict[str, Any]] = {NAIVE: {}}
+    harvested = harvested_propensity(rest, settings.seed)
+    if isinstance(harvested, Propensity):
+        candidates["ipw"] = {"propensity": harvested}
+    if not isinstance(ranker, RankingSVM):
+        candidates["dla"] = {"position_model": position_model, "context": context}
+    models = {}
+    for number, (name, options) in enumerate(candidates.items()):
+
+        def report(done: int, total: int, before: int = number) -> None:
+            if progress:
+                progress(before * total + done, len(candidates) * total)
+
+        models[name] = fit(
+            log,
+            dataset,
+            method=name,  # type: ignore[arg-type]
+            ranker=ranker,
+            validation=validation,
+            scaling=scaling,
+            settings=settings,
+            checkpoint=None if checkpoint is None else _beside(Path(checkpoint), name),
+            progress=report,
+            **options,
+        )
+    if isinstance(validation, Dataset):
+        scores = {name: model.predict(validation) for name, model in models.items()}
+        choice = choose_by_grades(scores, validation, settings.metric)
+    else:
+        assert held_out is not None
+        scores = {name: model.predict(dataset) for name, model in models.items()}
+        choice = choose_by_clicks(scores, held_out)
+    chosen = models[choice.chosen]
+    told: dict[str, object] = {**choice.to_dict()}
+    if not isinstance(harvested, Propensity):
+        told["not_harvested"] = harvested
+    return replace(chosen, training={**chosen.training, "method": "auto", "auto": told})
+
+
+def _beside(path: Path, name: str) -> Path:
+    """A checkpoint of its own for each candidate."""
+    return path.with_name(f"{path.stem}-{name}{path.suffix}")
 
 
 def fingerprint(log: ClickLog, dataset: Dataset, context: str | None = None) -> str:
