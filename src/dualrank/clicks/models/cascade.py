@@ -7,7 +7,6 @@ import numpy as np
 from dualrank.clicks.browsing import Chain
 from dualrank.clicks.models.click_model import ClickModel
 from dualrank.clicks.models.counting import click_through, pair_count, tally
-from dualrank.clicks.models.em import Prior
 from dualrank.clicks.models.fitted import Fitted, Layout
 from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.data.click_log import ClickLog
@@ -23,9 +22,6 @@ class Cascade(ClickModel):
 
     name = "cascade"
     title = "cascade"
-
-    def __init__(self, prior: Prior | None = None) -> None:
-        self.prior = prior or Prior()
 
     def _fit(self, log: ClickLog) -> Fitted:
         first = np.where(log.clicks.any(axis=1), log.clicks.argmax(axis=1), log.lists.depth)

@@ -8,7 +8,7 @@ from dualrank.clicks.browsing import Chain
 from dualrank.clicks.models.chain_em import ChainCounts, expect
 from dualrank.clicks.models.click_model import ClickModel
 from dualrank.clicks.models.counting import Floats, click_through
-from dualrank.clicks.models.em import EM, HALF, Beta, Parameters, Prior, climb
+from dualrank.clicks.models.em import HALF, Beta, Parameters, climb
 from dualrank.clicks.models.fitted import Fitted, Layout
 from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.data.click_log import ClickLog
@@ -30,10 +30,6 @@ class ClickChain(ClickModel):
 
     name = "ccm"
     title = "click chain"
-
-    def __init__(self, prior: Prior | None = None, em: EM | None = None) -> None:
-        self.prior = prior or Prior()
-        self.em = em or EM()
 
     def _fit(self, log: ClickLog) -> Fitted:
         counts = ChainCounts.of_documents(log)

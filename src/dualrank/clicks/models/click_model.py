@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dualrank.clicks.browsing import Pages
 from dualrank.clicks.models.counting import Floats, displays
+from dualrank.clicks.models.em import EM, Prior
 from dualrank.clicks.models.files import write_fitted
 from dualrank.clicks.models.fitted import Fitted, Layout
 from dualrank.clicks.models.pair_parameter import PairParameter
@@ -45,13 +46,18 @@ class ClickModel(ABC):
 
     Parameters of documents belong to the index of the log that the model was fitted on; another log
     is matched by the names in its catalogue, or shares the index where one of them has no names.
-    Documents that were never seen have the mean of the prior.
+    Documents that were never seen have the mean of the prior. `prior` is that of the documents'
+    parameters; `em` is for the models that have no closed form.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
 
     _fitted: Fitted | None = None
+
+    def __init__(self, prior: Prior | None = None, em: EM | None = None) -> None:
+        self.prior = prior or Prior()
+        self.em = em or EM()
 
     @property
     def fitted(self) -> Fitted:

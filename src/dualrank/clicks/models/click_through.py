@@ -22,9 +22,6 @@ class DocumentClickThrough(ClickModel):
     name = "document-ctr"
     title = "document click-through"
 
-    def __init__(self, prior: Prior | None = None) -> None:
-        self.prior = prior or Prior()
-
     def _fit(self, log: ClickLog) -> Fitted:
         clicks, trials = per_pair(log, log.clicks_per_list), per_pair(log, displays(log))
         prior = self.prior.at(click_through(log))

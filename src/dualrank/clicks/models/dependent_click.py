@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from dualrank.clicks.browsing import Chain
 from dualrank.clicks.models.chain_em import ChainCounts, expect
 from dualrank.clicks.models.click_model import ClickModel
 from dualrank.clicks.models.counting import click_through
-from dualrank.clicks.models.em import EM, HALF, Beta, Climb, Parameters, Prior, climb
+from dualrank.clicks.models.em import HALF, Beta, Climb, Parameters, climb
 from dualrank.clicks.models.fitted import Fitted, Layout
 from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.data.click_log import ClickLog
@@ -23,19 +25,14 @@ class DependentClick(ClickModel):
         α = clicks / displayed at or above the last click,   λ_k = 1 − last clicks / clicks at k
 
     It calls documents too attractive and users too satisfied where many read on in vain after
-    their last click; `exact` does without the assumption, by EM. α is drawn to the log's
+    their last click; `dcm-em` does without the assumption. α is drawn to the log's
     click-through with the strength of `prior`, λ_k to one half with one trial.
     """
 
     name = "dcm"
     title = "dependent click"
 
-    def __init__(
-        self, prior: Prior | None = None, em: EM | None = None, *, exact: bool = False
-    ) -> None:
-        self.prior = prior or Prior()
-        self.em = em or EM()
-        self.exact = exact
+    exact: ClassVar[bool] = False
 
     def _fit(self, log: ClickLog) -> Fitted:
         counts = ChainCounts.of_ranks(log)
@@ -64,6 +61,14 @@ class DependentClick(ClickModel):
         attraction = layout.of_pairs("attraction")
         after_click = np.broadcast_to(layout.of_ranks("continuation"), attraction.shape)
         return Chain(attraction, after_click, after_skip=1.0)
+
+
+class ExactDependentClick(DependentClick):
+    """The same model without taking users to leave at their last click, by EM."""
+
+    name = "dcm-em"
+    title = "dependent click, by EM"
+    exact = True
 
 
 def _step(counts: ChainCounts, prior: Beta, now: Parameters) -> tuple[Parameters, float]:

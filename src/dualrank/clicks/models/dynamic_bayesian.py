@@ -10,7 +10,7 @@ from dualrank.clicks.browsing import Chain
 from dualrank.clicks.models.chain_em import ChainCounts, expect
 from dualrank.clicks.models.click_model import ClickModel
 from dualrank.clicks.models.counting import Floats, click_through
-from dualrank.clicks.models.em import EM, HALF, Beta, Climb, Parameters, Prior, climb
+from dualrank.clicks.models.em import HALF, Beta, Climb, Parameters, Prior, climb
 from dualrank.clicks.models.fitted import Fitted, Layout
 from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.data.click_log import ClickLog
@@ -42,10 +42,6 @@ class DynamicBayesian(ClickModel):
 
     name = "dbn"
     title = "dynamic Bayesian network"
-
-    def __init__(self, prior: Prior | None = None, em: EM | None = None) -> None:
-        self.prior = prior or Prior()
-        self.em = em or EM()
 
     def _fit(self, log: ClickLog) -> Fitted:
         counts = ChainCounts.of_documents(log)

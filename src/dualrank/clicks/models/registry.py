@@ -12,11 +12,12 @@ from dualrank.clicks.models.click_through import (
     RandomClickThrough,
     RankClickThrough,
 )
-from dualrank.clicks.models.dependent_click import DependentClick
+from dualrank.clicks.models.dependent_click import DependentClick, ExactDependentClick
 from dualrank.clicks.models.dynamic_bayesian import DynamicBayesian
+from dualrank.clicks.models.em import EM, Prior
 from dualrank.clicks.models.files import read_fitted
 from dualrank.clicks.models.position_based import PositionBased
-from dualrank.clicks.models.simplified_bayesian import SimplifiedBayesian
+from dualrank.clicks.models.simplified_bayesian import ExactSimplifiedBayesian, SimplifiedBayesian
 from dualrank.clicks.models.trust_bias import TrustBias
 from dualrank.clicks.models.user_browsing import UserBrowsing
 from dualrank.errors import DataError, SettingsError
@@ -31,19 +32,21 @@ MODELS: dict[str, type[ClickModel]] = {
         TrustBias,
         Cascade,
         DependentClick,
+        ExactDependentClick,
         ClickChain,
         UserBrowsing,
         SimplifiedBayesian,
+        ExactSimplifiedBayesian,
         DynamicBayesian,
     )
 }
 
 
-def click_model(name: str) -> ClickModel:
-    """An unfitted model with its default settings."""
+def click_model(name: str, prior: Prior | None = None, em: EM | None = None) -> ClickModel:
+    """An unfitted model by name."""
     if name not in MODELS:
         raise SettingsError(f"unknown click model {name!r}; known are {', '.join(MODELS)}")
-    return MODELS[name]()
+    return MODELS[name](prior, em)
 
 
 def load_click_model(path: str | Path) -> ClickModel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from dualrank.clicks.models.dynamic_bayesian import (
     closed_form,
     step,
 )
-from dualrank.clicks.models.em import EM, Climb, Parameters, Prior, climb
+from dualrank.clicks.models.em import Climb, Parameters, climb
 from dualrank.clicks.models.fitted import Fitted
 from dualrank.data.click_log import ClickLog
 
@@ -28,18 +29,14 @@ class SimplifiedBayesian(DynamicBayesian):
 
         α = clicks / displayed at or above the last click,   s = last clicks / clicks
 
-    Where many read on in vain after their last click, both are too high; `exact` does without the
-    assumption, by EM.
+    Where many read on in vain after their last click, both are too high; `sdbn-em` does without
+    the assumption.
     """
 
     name = "sdbn"
     title = "simplified Bayesian network"
 
-    def __init__(
-        self, prior: Prior | None = None, em: EM | None = None, *, exact: bool = False
-    ) -> None:
-        super().__init__(prior, em)
-        self.exact = exact
+    exact: ClassVar[bool] = False
 
     def _fit(self, log: ClickLog) -> Fitted:
         counts = ChainCounts.of_documents(log)
@@ -50,3 +47,11 @@ class SimplifiedBayesian(DynamicBayesian):
             again = partial(step, counts, *priors, persistent=True)
             found, path = climb(again, found, self.em)
         return bayesian_fit(log, counts, *priors, Network(*found), path)
+
+
+class ExactSimplifiedBayesian(SimplifiedBayesian):
+    """The same model without taking users to be satisfied by their last click, by EM."""
+
+    name = "sdbn-em"
+    title = "simplified network, by EM"
+    exact = True

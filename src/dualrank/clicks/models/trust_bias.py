@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dualrank.clicks.browsing import Independent
 from dualrank.clicks.models.click_model import ClickModel
 from dualrank.clicks.models.counting import Floats
-from dualrank.clicks.models.em import EM, HALF, Beta, Parameters, Prior, climb
+from dualrank.clicks.models.em import HALF, Beta, Parameters, climb
 from dualrank.clicks.models.fitted import Fitted, Layout
 from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.clicks.models.position_based import position_counts
@@ -43,10 +43,6 @@ class TrustBias(ClickModel):
 
     name = "pbm-trust"
     title = "position-based, trust bias"
-
-    def __init__(self, prior: Prior | None = None, em: EM | None = None) -> None:
-        self.prior = prior or Prior()
-        self.em = em or EM()
 
     def _fit(self, log: ClickLog) -> Fitted:
         counts = position_counts(log)

@@ -7,7 +7,6 @@ import numpy as np
 from dualrank.clicks.browsing import ByLastClick
 from dualrank.clicks.models.click_model import ClickModel
 from dualrank.clicks.models.counting import click_through, pair_count
-from dualrank.clicks.models.em import EM, Prior
 from dualrank.clicks.models.fitted import Fitted, Layout
 from dualrank.clicks.models.product_em import ProductCounts, attraction_of_pairs, fit_product
 from dualrank.data.click_log import ClickLog
@@ -22,10 +21,6 @@ class UserBrowsing(ClickModel):
 
     name = "ubm"
     title = "user browsing"
-
-    def __init__(self, prior: Prior | None = None, em: EM | None = None) -> None:
-        self.prior = prior or Prior()
-        self.em = em or EM()
 
     def _fit(self, log: ClickLog) -> Fitted:
         counts = browsing_counts(log)

@@ -1,0 +1,81 @@
+"""Which click model predicts clicks best: all fitted on one part of a log, judged on another."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dualrank.clicks.models.em import EM, Prior
+from dualrank.clicks.models.registry import MODELS, click_model
+from dualrank.data.click_log import ClickLog
+from dualrank.errors import DataError, SettingsError
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well a model predicts held-out sessions.
+
+    `log_likelihood` is natural and per session. `perplexity` and `perplexity_per_rank` are of
+    clicks that are predicted before the session begins (None where a rank was not shown).
+    """
+
+    model: str
+    title: str
+    log_likelihood: float
+    perplexity: float
+    perplexity_per_rank: tuple[float | None, ...]
+    iterations: int
+    converged: bool
+    seconds: float
+
+
+def compare_models(
+    train: ClickLog,
+    test: ClickLog,
+    names: Sequence[str] = tuple(MODELS),
+    *,
+    prior: Prior | None = None,
+    em: EM | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Score]:
+    """Fit every model on `train` and judge it on `test`, which may be another log."""
+    models = [click_model(name, prior, em) for name in names]
+    scores = []
+    for done, model in enumerate(models):
+        if progress:
+            progress(done, len(models))
+        started = time.perf_counter()
+        climb = model.fit(train).fitted.climb
+        seconds = time.perf_counter() - started
+        perplexity = model.perplexity(test)
+        per_rank = tuple(None if np.isnan(p) else float(p) for p in perplexity.per_rank)
+        scores.append(
+            Score(
+                model.name,
+                model.title,
+                model.log_likelihood(test) / test.sessions,
+                perplexity.overall,
+                per_rank,
+                climb.iterations,
+                climb.converged,
+                seconds,
+            )
+        )
+    return scores
+
+
+def hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLog]:
+    """Split sessions at random: those to fit on, and a share to judge by."""
+    if not 0 < share < 1:
+        raise SettingsError(f"the share of sessions held out is between 0 and 1, not {share}")
+    held = np.random.default_rng([seed, 0x_C0DE]).binomial(log.counts, share)
+    train, test = (
+        replace(log, counts=counts).take_rows(np.flatnonzero(counts))
+        for counts in (log.counts - held, held)
+    )
+    if train.sessions == 0 or test.sessions == 0:
+        raise DataError(f"{log.sessions} sessions are too few to hold some out")
+    return train, test
