@@ -23,6 +23,9 @@ COMMANDS = (
     "features",
     "reproduce oracle-mode",
     "reproduce realistic-mode",
+    "clicks fit",
+    "clicks compare",
+    "clicks relevance",
 )
 
 Command = Callable[..., tuple[int, str, str]]

@@ -9,8 +9,8 @@ import pytest
 
 from dualrank.experiments.results import Results
 from dualrank.report.curves import propensity_curves
+from dualrank.report.drawing import _apart
 from dualrank.report.figures import (
-    _apart,
     learning_curve_figure,
     metric_figure,
     propensity_figure,

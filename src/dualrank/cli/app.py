@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dualrank.cli import data, documents, experiments, models, propensity
+from dualrank.cli import clicks, data, documents, experiments, models, propensity
 from dualrank.errors import DualrankError
 from dualrank.version import __version__
 
@@ -26,6 +26,7 @@ data.add_to(app)
 models.add_to(app)
 propensity.add_to(app)
 documents.add_to(app)
+clicks.add_to(app)
 
 
 def _print_version(wanted: bool) -> None:

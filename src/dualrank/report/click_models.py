@@ -6,11 +6,141 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dualrank.clicks.models.comparison import Score
-from dualrank.report.figures import _new_figure, _title
+from dualrank.report.drawing import EDGE, TEXT, label_ends, new_figure, title
 from dualrank.report.theme import LIGHT
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from rich.table import Table
+
+_COLORS = {
+    "pbm": "blue",
+    "pbm-trust": "sky",
+    "ubm": "green",
+    "ccm": "orange",
+    "dbn": "vermilion",
+    "document-ctr": "muted",
+}
+"""The models whose ranks are drawn; the other ones would hide them."""
+
+_FAR = 1.5
+"""Beyond so many times the spread of the better half a point is drawn at the edge."""
+
+
+def comparison_table(scores: Sequence[Score]) -> Table:
+    """Log-likelihood per session and perplexity, the best of each column in bold."""
+    values = np.array(
+        [(-s.log_likelihood, s.perplexity, s.perplexity_given_clicks) for s in scores]
+    )
+    headings = ["log-likelihood", "perplexity", "perplexity given clicks above"]
+    return _table(scores, headings, values, decimals=4, negative=(0,))
+
+
+def rank_table(scores: Sequence[Score], *, given_clicks: bool) -> Table:
+    """Perplexity at every rank."""
+    values = np.array([_per_rank(score, given_clicks=given_clicks) for score in scores])
+    headings = [f"@{rank}" for rank in range(1, values.shape[1] + 1)]
+    return _table(scores, headings, values, decimals=3)
+
+
+def _table(
+    scores: Sequence[Score],
+    headings: Sequence[str],
+    values: NDArray[np.float64],
+    *,
+    decimals: int,
+    negative: tuple[int, ...] = (),
+) -> Table:
+    """Low is good, also in columns that are printed `negative`."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("model", no_wrap=True)
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    texts = [
+        [
+            "–" if np.isnan(v) else f"{-v if i in negative else v:.{decimals}f}"
+            for i, v in enumerate(row)
+        ]
+        for row in values
+    ]
+    lowest = np.where(np.isnan(values), np.inf, values).argmin(axis=0)
+    best = [texts[row][column] for column, row in enumerate(lowest)]
+    for score, row_texts in zip(scores, texts, strict=True):
+        marked = [
+            f"[bold]{text}[/]" if text == top else text
+            for text, top in zip(row_texts, best, strict=True)
+        ]
+        table.add_row(score.model, *marked)
+    return table
+
+
+def comparison_figure(scores: Sequence[Score]) -> Figure:
+    """Held-out log-likelihood of all models, and perplexity rank by rank of some.
+
+    A model far below the others (the cascade, to which a second click is impossible) is drawn at
+    the edge, with its value.
+    """
+    figure, (left, right) = new_figure(2, height=max(3.1, 0.9 + 0.26 * len(scores)))
+    ranked = sorted(scores, key=lambda score: score.log_likelihood)
+    values = np.array([score.log_likelihood for score in ranked])
+    half = values[len(values) // 2 :]
+    edge = half.min() - _FAR * max(half.max() - half.min(), 1e-3)
+    for y, score in enumerate(ranked):
+        color = LIGHT[_COLORS.get(score.model, "gray")]
+        far = score.log_likelihood < edge
+        left.plot(
+            [max(score.log_likelihood, edge)], [y], "<" if far else "o", color=color, ms=7, **EDGE
+        )
+        left.annotate(
+            f"{score.log_likelihood:.3f}",
+            (1.0, y),
+            xycoords=("axes fraction", "data"),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            color=LIGHT["ink"],
+            fontsize=TEXT,
+        )
+    left.set_yticks(range(len(ranked)), [score.model for score in ranked])
+    left.tick_params(axis="y", labelcolor=LIGHT["ink"])
+    left.set_ylim(-0.6, len(ranked) - 0.4)
+    left.margins(x=0.06)
+    left.grid(visible=False, axis="y")
+    left.grid(axis="x", color=LIGHT["line"], lw=0.8)
+    left.locator_params(axis="x", nbins=5)
+    title(left, "Log-likelihood per session, held out")
+    _draw_ranks(figure, right, scores)
+    return figure
+
+
+def _draw_ranks(figure: Figure, ax: Axes, scores: Sequence[Score]) -> None:
+    """Perplexity given the clicks above, as gain (p_rank − p) / (p_rank − 1) over `rank-ctr`."""
+    by_name = {score.model: score for score in scores}
+    drawn = [name for name in _COLORS if name in by_name] or list(by_name)
+    curves = {name: _per_rank(by_name[name], given_clicks=True) for name in drawn}
+    base = by_name.get("rank-ctr")
+    if base is not None:
+        surprise = _per_rank(base, given_clicks=True)
+        curves = {name: (surprise - p) / (surprise - 1) for name, p in curves.items()}
+        ax.axhline(0, color=LIGHT["gray"], lw=1)
+        ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    for name, curve in curves.items():
+        ranks = np.arange(1, len(curve) + 1)
+        ax.plot(ranks, curve, color=LIGHT[_COLORS.get(name, "gray")], lw=1.8, marker="o", ms=4)
+    ax.set_xticks(ranks)
+    title(ax, "Perplexity" if base is None else "Perplexity gain over rank-ctr")
+    ax.set_xlabel("rank (each click predicted from those above)")
+    ends = {name: float(curve[-1]) for name, curve in curves.items()}
+    labels = {name: (name, _COLORS.get(name, "gray")) for name in curves}
+    label_ends(figure, ax, dict.fromkeys(ends, float(ranks[-1])), ends, labels)
+
+
+def _per_rank(score: Score, *, given_clicks: bool) -> NDArray[np.float64]:
+    values = score.perplexity_given_clicks_per_rank if given_clicks else score.perplexity_per_rank
+    return np.array([np.nan if p is None else p for p in values])

@@ -100,27 +100,38 @@ class ClickModel(ABC):
 
     def log_likelihood(self, log: ClickLog) -> float:
         """The log probability (natural) of all clicks and skips of a log."""
+        return -float(self._surprise(log).sum())
+
+    def perplexity(self, log: ClickLog, *, given_clicks: bool = False) -> Perplexity:
+        """How well clicks are predicted rank by rank.
+
+        Usually that is before the session begins, from P(c_k = 1); `given_clicks` predicts each
+        from those above it, with P(c_k = 1 | c_1 … c_(k−1)).
+        """
+        shown = displays(log)[:, : self.fitted.depth]
+        if given_clicks:
+            surprise = self._surprise(log)
+        else:
+            p = np.clip(self.browse(log.lists, log.catalogue).marginal(), SURE, 1 - SURE)
+            clicks = log.clicks_per_list[:, : self.fitted.depth]
+            surprise = -(clicks * np.log(p) + (shown - clicks) * np.log(1 - p)).sum(axis=0)
+        sessions = shown.sum(axis=0)
+        mean = np.divide(surprise, sessions, out=np.full(len(sessions), np.nan), where=sessions > 0)
+        return Perplexity(np.exp(mean))
+
+    def _surprise(self, log: ClickLog) -> Floats:
+        """−Σ log P(c_k | c_1 … c_(k−1)) over the sessions, rank by rank."""
         pages = self.browse(log.lists, log.catalogue)
         depth = pages.attraction.shape[1]
-        total = 0.0
+        total = np.zeros(depth)
         for start in range(0, len(log.counts), ROWS_PER_BLOCK):
             rows = slice(start, start + ROWS_PER_BLOCK)
             clicks = log.clicks[rows, :depth]
             p = pages.take(log.list_of[rows]).conditional(clicks)
-            surprise = np.log(np.clip(np.where(clicks, p, 1 - p), SURE, 1 - SURE))
+            surprise = -np.log(np.clip(np.where(clicks, p, 1 - p), SURE, 1 - SURE))
             shown = log.lists.mask[log.list_of[rows], :depth]
-            total += float(log.counts[rows] @ np.where(shown, surprise, 0.0).sum(axis=1))
+            total += log.counts[rows] @ np.where(shown, surprise, 0.0)
         return total
-
-    def perplexity(self, log: ClickLog) -> Perplexity:
-        """How well clicks are predicted before the session begins, rank by rank."""
-        p = self.browse(log.lists, log.catalogue).marginal()
-        p = np.clip(p, SURE, 1 - SURE)
-        clicks, shown = (counts[:, : p.shape[1]] for counts in (log.clicks_per_list, displays(log)))
-        bits = -(clicks * np.log2(p) + (shown - clicks) * np.log2(1 - p)).sum(axis=0)
-        sessions = shown.sum(axis=0)
-        mean = np.divide(bits, sessions, out=np.full(len(bits), np.nan), where=sessions > 0)
-        return Perplexity(2**mean)
 
     def relevance(self) -> pa.Table:
         """Every displayed pair: relevance, sessions that displayed it, and a 95% interval.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dualrank.clicks.models.click_model import Perplexity
 from dualrank.clicks.models.em import EM, Prior
 from dualrank.clicks.models.registry import MODELS, click_model
 from dualrank.data.click_log import ClickLog
@@ -18,8 +19,9 @@ from dualrank.errors import DataError, SettingsError
 class Score:
     """How well a model predicts held-out sessions.
 
-    `log_likelihood` is natural and per session. `perplexity` and `perplexity_per_rank` are of
-    clicks that are predicted before the session begins (None where a rank was not shown).
+    `log_likelihood` is natural and per session. `perplexity` is of clicks that are predicted before
+    the session begins, `perplexity_given_clicks` of those predicted from the clicks above; a rank
+    that was not shown has None.
     """
 
     model: str
@@ -27,6 +29,8 @@ class Score:
     log_likelihood: float
     perplexity: float
     perplexity_per_rank: tuple[float | None, ...]
+    perplexity_given_clicks: float
+    perplexity_given_clicks_per_rank: tuple[float | None, ...]
     iterations: int
     converged: bool
     seconds: float
@@ -50,21 +54,26 @@ def compare_models(
         started = time.perf_counter()
         climb = model.fit(train).fitted.climb
         seconds = time.perf_counter() - started
-        perplexity = model.perplexity(test)
-        per_rank = tuple(None if np.isnan(p) else float(p) for p in perplexity.per_rank)
+        before, given = model.perplexity(test), model.perplexity(test, given_clicks=True)
         scores.append(
             Score(
                 model.name,
                 model.title,
                 model.log_likelihood(test) / test.sessions,
-                perplexity.overall,
-                per_rank,
+                before.overall,
+                _values(before),
+                given.overall,
+                _values(given),
                 climb.iterations,
                 climb.converged,
                 seconds,
             )
         )
     return scores
+
+
+def _values(perplexity: Perplexity) -> tuple[float | None, ...]:
+    return tuple(None if np.isnan(p) else float(p) for p in perplexity.per_rank)
 
 
 def hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLog]:

@@ -70,6 +70,16 @@ def read_fitted(path: Path) -> tuple[str, Fitted]:
         raise DataError(f"{path}: not a click model ({error!r})") from error
 
 
+def holds_click_model(path: Path) -> bool:
+    """Whether a file is a click model, and not, for instance, a log."""
+    if path.suffix == ".json":
+        return True
+    try:
+        return path.suffix == ".parquet" and _KEY in (pq.read_schema(path).metadata or {})
+    except (OSError, pa.ArrowException):
+        return False
+
+
 def _fitted(head: dict[str, Any], table: pa.Table) -> Fitted:
     """The parameters, over an index of its own: the rows of the table."""
 

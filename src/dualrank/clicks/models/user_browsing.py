@@ -27,7 +27,8 @@ class UserBrowsing(ClickModel):
         prior = self.prior.at(click_through(log))
         fit = fit_product(counts, prior, self.em)
         attraction = attraction_of_pairs(counts, fit, prior.mean)
-        examination = fit.examination.reshape(log.lists.depth, -1)
+        # Nothing can have been clicked at or below the rank itself.
+        examination = np.tril(fit.examination.reshape(log.lists.depth, -1))
         return Fitted.on(log, {"attraction": attraction}, {"examination": examination}, fit.climb)
 
     def _browse(self, layout: Layout) -> ByLastClick:

@@ -1,0 +1,116 @@
+"""What figures have in common: paper, type, titles, labels that keep apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.report.theme import LIGHT
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SIZE = (4.6, 3.1)
+TEXT = 9.5
+
+LEGEND: dict[str, Any] = {
+    "frameon": False,
+    "fontsize": TEXT,
+    "labelcolor": LIGHT["ink"],
+    "handlelength": 2.2,
+    "borderaxespad": 0.2,
+}
+EDGE: dict[str, Any] = {"mec": LIGHT["paper"], "mew": 1}
+
+
+def new_figure(
+    columns: int, height: float = SIZE[1], width: float = SIZE[0]
+) -> tuple[Figure, list[Axes]]:
+    """Panels side by side, without frames, with faint lines to read values by."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width * columns, height), layout="constrained")
+    axes = list(figure.subplots(1, columns, squeeze=False)[0])
+    for ax in axes:
+        for side in ("top", "right", "left"):
+            ax.spines[side].set_visible(False)
+        ax.spines["bottom"].set_color(LIGHT["line"])
+        ax.tick_params(length=0, pad=5, colors=LIGHT["muted"], labelsize=TEXT)
+        ax.xaxis.label.set(color=LIGHT["muted"], fontsize=TEXT)
+        ax.grid(axis="y", color=LIGHT["line"], lw=0.8)
+        ax.set_axisbelow(True)
+    return figure, axes
+
+
+def title(ax: Axes, text: str, *, whole_figure: bool = False) -> None:
+    """Write what is shown above it, at the left."""
+    style: dict[str, Any] = {
+        "color": LIGHT["ink"],
+        "fontsize": TEXT + 1,
+        "fontweight": "bold",
+    }
+    if whole_figure:
+        ax.figure.suptitle(plain(text), x=0.01, ha="left", **style)
+    else:
+        ax.set_title(plain(text), loc="left", pad=10, **style)
+
+
+def label_ends(
+    figure: Figure,
+    ax: Axes,
+    x: Mapping[str, float],
+    y: Mapping[str, float],
+    labels: Mapping[str, tuple[str, str]],
+) -> None:
+    """Write each line's label, in its colour, at its end, moved apart where two would overlap."""
+    # Overlap is measured in pixels, which are known once limits and layout have settled.
+    figure.draw_without_rendering()
+    names = sorted(y, key=lambda name: y[name])
+    ends = np.array([ax.transData.transform((x[name], y[name]))[1] for name in names])
+    gap = 1.25 * TEXT * figure.dpi / 72
+    places = _apart(ends, gap)
+    right = max(x.values())
+    for name, end, place in zip(names, ends, places, strict=True):
+        text, color = labels[name]
+        ax.annotate(
+            plain(text),
+            (right, y[name]),
+            xytext=(7, (place - end) * 72 / figure.dpi),
+            textcoords="offset points",
+            va="center",
+            color=LIGHT[color],
+            fontsize=TEXT,
+            annotation_clip=False,
+        )
+
+
+def few_ticks(ax: Axes, axis: Literal["x", "y"]) -> None:
+    """At most five."""
+    ax.locator_params(axis=axis, nbins=5)
+
+
+def plain(text: str) -> str:
+    """Text that fits beside a figure and that matplotlib does not take for mathematics."""
+    short = text if len(text) <= 44 else text[:40] + "…"
+    return short.replace("$", r"\$")
+
+
+def _apart(places: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
+    """Ascending places with at least `gap` between them, moved as little as is needed.
+
+    >>> _apart(np.array([0.0, 1.0, 9.0]), 3.0)
+    array([-1.,  2.,  9.])
+    """
+    # Least squares under ordering: isotonic regression of what remains when the gaps are taken
+    # out, by pooling neighbours that are out of order.
+    pools: list[list[float]] = []
+    for target in places - gap * np.arange(len(places)):
+        pools.append([float(target)])
+        while len(pools) > 1 and np.mean(pools[-2]) > np.mean(pools[-1]):
+            pools[-2:] = [pools[-2] + pools[-1]]
+    flat = [float(np.mean(pool)) for pool in pools for _ in pool]
+    return np.array(flat) + gap * np.arange(len(places))

@@ -1,0 +1,129 @@
+"""Logs that say little or nothing: finite parameters, and intervals that admit it."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dualrank.clicks.models.em import EM, Prior
+from dualrank.clicks.models.registry import MODELS, click_model
+from dualrank.data.click_log import ClickLog
+from dualrank.data.lists import PADDING, RankedLists
+from dualrank.errors import DataError, SettingsError
+
+
+def require_sound(model, log):
+    fitted = model.fitted
+    for values in [*fitted.shared.values(), *(p.values for p in fitted.pairs.values())]:
+        assert np.isfinite(values).all()
+        assert ((values >= 0) & (values <= 1)).all()
+    table = model.relevance()
+    low, value, high = (table[name].to_numpy() for name in ("low", "relevance", "high"))
+    assert ((low >= 0) & (low <= value) & (value <= high) & (high <= 1)).all()
+    assert np.isfinite(model.log_likelihood(log))
+    assert np.isfinite(model.perplexity(log).overall)
+    assert np.isfinite(model.click_probabilities(log.lists)).all()
+    assert model.sample(log.lists, 50, 0).sessions == 50
+
+
+@st.composite
+def logs(draw):
+    """A few lists of any lengths, a few sessions, any clicks."""
+    depth = draw(st.integers(1, 5))
+    count = draw(st.integers(1, 4))
+    rows = []
+    for _ in range(count):
+        length = draw(st.integers(1, depth))
+        chosen = draw(st.permutations(range(6)))[:length]
+        rows.append(chosen + [PADDING] * (depth - length))
+    lists = RankedLists(np.array(rows, dtype=np.int32), np.zeros(count, dtype=np.int32))
+    sessions = draw(st.integers(1, 6))
+    list_of = np.array([draw(st.integers(0, count - 1)) for _ in range(sessions)])
+    kind = draw(st.sampled_from(["any", "none", "all"]))
+    clicks = np.array([[draw(st.booleans()) for _ in range(depth)] for _ in range(sessions)])
+    clicks = {"any": clicks, "none": clicks & False, "all": clicks | True}[kind]
+    counts = np.array([draw(st.sampled_from([1, 2, 1_000_000])) for _ in range(sessions)])
+    return ClickLog.from_clicks(lists, list_of, clicks & lists.mask[list_of], counts)
+
+
+@pytest.mark.parametrize("strength", [0.0, 1.0])
+@pytest.mark.parametrize("name", MODELS)
+def test_any_log_gives_finite_parameters(name, strength):
+    @settings(max_examples=25, deadline=None, database=None, derandomize=True)
+    @given(logs())
+    def check(log):
+        require_sound(click_model(name, Prior(strength), EM(max_iterations=60)).fit(log), log)
+
+    check()
+
+
+@pytest.fixture
+def lists():
+    return RankedLists(np.array([[0, 1, 2]], dtype=np.int32), np.array([0], dtype=np.int32))
+
+
+KNOWING = [name for name in MODELS if name not in ("random-ctr", "rank-ctr")]
+
+
+@pytest.mark.parametrize("name", KNOWING)
+def test_one_session_leaves_relevance_open(name, lists):
+    log = ClickLog.from_clicks(lists, np.array([0]), np.array([[False, True, False]]))
+    table = click_model(name).fit(log).relevance()
+    width = table["high"].to_numpy() - table["low"].to_numpy()
+    assert (width > 0.5).all()
+
+
+@pytest.mark.parametrize("name", KNOWING)
+def test_more_sessions_narrow_the_interval(name, lists):
+    clicks = np.array([[False, True, False], [True, False, False], [False, False, True]])
+    widths = []
+    for count in (1, 100, 10_000):
+        log = ClickLog.from_clicks(lists, np.zeros(3, int), clicks, np.full(3, count))
+        first = click_model(name).fit(log).fitted.pairs["attraction"]
+        widths.append(first.high[0] - first.low[0])
+    assert widths[0] > widths[1] > widths[2]
+
+
+@pytest.mark.parametrize("name", ["random-ctr", "rank-ctr"])
+def test_baselines_without_documents_admit_that_they_know_none(name, lists):
+    log = ClickLog.from_clicks(lists, np.array([0]), np.array([[True, False, False]]))
+    table = click_model(name).fit(log).relevance()
+    assert set(table["low"].to_pylist()) == {0.0}
+    assert set(table["high"].to_pylist()) == {1.0}
+
+
+@pytest.mark.parametrize("name", ["document-ctr", "pbm", "cascade", "dcm", "ubm", "dbn"])
+def test_rare_documents_are_drawn_to_what_is_usual_not_to_one_half(name):
+    """A skip in one session must not make a document look better than one skipped in fifty."""
+    documents = np.array([[0, 1], [2, 3]], dtype=np.int32)
+    log = ClickLog.from_clicks(
+        RankedLists(documents, np.array([0, 1], dtype=np.int32)),
+        np.array([0, 0, 1]),
+        np.array([[False, False], [True, False], [False, False]]),
+        np.array([950, 50, 1]),
+    )
+    attraction = click_model(name).fit(log).fitted.pairs["attraction"].values
+    assert attraction[2] < 0.1
+
+
+def test_an_empty_log_is_refused(lists):
+    empty = ClickLog(lists, np.array([], np.int32), np.zeros((0, 3), bool), np.array([], np.int64))
+    with pytest.raises(DataError, match="no sessions to fit a click model on"):
+        click_model("pbm").fit(empty)
+
+
+@pytest.mark.parametrize(
+    ("build", "sentence"),
+    [
+        (lambda: click_model("psychic"), "unknown click model 'psychic'; known are random-ctr"),
+        (lambda: click_model("pbm").relevance(), "the click model pbm has not been fitted"),
+        (lambda: Prior(-1.0), "the strength of a prior is 0 or more, not -1.0"),
+        (lambda: Prior(1.0, 1.0), "the mean of a prior is between 0 and 1, not 1.0"),
+        (lambda: EM(0), "EM needs at least one iteration, not 0"),
+        (lambda: EM(1, -1.0), "tolerance is a number of nats, 0 or more, not -1.0"),
+    ],
+)
+def test_impossible_settings_are_refused(build, sentence):
+    with pytest.raises(SettingsError) as caught:
+        build()
+    assert sentence in str(caught.value)
