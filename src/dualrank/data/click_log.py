@@ -124,17 +124,12 @@ class ClickLog:
     ) -> ClickLog:
         """Sum rows (by default one per session) into distinct patterns."""
         columns = columns or {}
-        numbers = [np.asarray(list_of), *(column.codes for column in columns.values())]
+        numbers = [np.asarray(list_of, dtype=">i4")]
+        numbers += [c.codes.astype(_narrow(len(c.names))) for c in columns.values()]
         key = np.concatenate(
-            [np.asarray(n, dtype=">i4")[:, None].view(np.uint8) for n in numbers]
-            + [np.packbits(clicks, axis=1)],
-            axis=1,
+            [n[:, None].view(np.uint8) for n in numbers] + [np.packbits(clicks, axis=1)], axis=1
         )
-        _, first, inverse = np.unique(
-            np.ascontiguousarray(key).view(f"V{key.shape[1]}")[:, 0],
-            return_index=True,
-            return_inverse=True,
-        )
+        _, first, inverse = np.unique(_comparable(key), return_index=True, return_inverse=True)
         weights = np.ones(len(clicks)) if counts is None else counts
         return cls(
             lists,
@@ -191,3 +186,21 @@ class ClickLog:
                 **contexts,
             }
         )
+
+
+def _narrow(values: int) -> str:
+    """The narrowest type for so many codes, whose bytes sort as the numbers do."""
+    return next(
+        kind for kind, most in ((">u1", 2**8), (">u2", 2**16), (">u4", 2**32)) if values <= most
+    )
+
+
+def _comparable(key: NDArray[np.uint8]) -> NDArray[np.generic]:
+    """Rows of bytes as single values in the same order; up to eight bytes as numbers, which sort
+    several times faster."""
+    width = key.shape[1]
+    if width > 8:
+        return np.ascontiguousarray(key).view(f"V{width}")[:, 0]
+    wide = np.zeros((len(key), 8), dtype=np.uint8)
+    wide[:, 8 - width :] = key
+    return wide.view(">u8")[:, 0].astype(np.uint64)

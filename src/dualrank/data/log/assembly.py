@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dualrank.data.catalogue import Catalogue
@@ -16,18 +17,18 @@ from dualrank.data.log.reduction import WORD, Reduced
 
 def assemble(reduced: Reduced) -> ClickLog:
     """The log with a catalogue of its own: the query–document pairs that it shows, sorted."""
-    shown = reduced.shown
-    number_of_list, list_of_row = np.unique(shown["list"].to_numpy(), return_inverse=True)
-    place = shown["place"].to_numpy() - 1
-    catalogue, query_of_row, pair_of_row = _catalogue(shown["query"], shown["document"])
+    shown, happened = reduced.shown, reduced.happened
+    number = shown["list"].to_numpy()
+    present = np.bincount(number) > 0
+    row_of_list = np.cumsum(present) - 1
+    list_of_row, place = row_of_list[number], shown["place"].to_numpy() - 1
+    catalogue, query_of_row, pair_of_row = catalogue_of(shown["query"], shown["document"])
     depth = int(place.max(initial=-1)) + 1
-    documents = np.full((len(number_of_list), depth), PADDING, dtype=np.int32)
+    documents = np.full((int(present.sum()), depth), PADDING, dtype=np.int32)
     documents[list_of_row, place] = pair_of_row
-    queries = np.zeros(len(number_of_list), dtype=np.int32)
+    queries = np.zeros(len(documents), dtype=np.int32)
     queries[list_of_row] = query_of_row
-
-    happened = reduced.happened
-    list_of = np.searchsorted(number_of_list, happened["list"].to_numpy())
+    list_of = row_of_list[happened["list"].to_numpy()]
     columns = {
         name: _column(happened[f"context_{number}"]) for number, name in enumerate(reduced.contexts)
     }
@@ -53,7 +54,8 @@ def in_order(
     catalogue: Catalogue,
 ) -> ClickLog:
     """A log whose lists are distinct and sorted by their documents, with only lists that occur."""
-    used, list_of = np.unique(list_of, return_inverse=True)
+    used = np.bincount(list_of, minlength=len(lists)) > 0
+    list_of = (np.cumsum(used) - 1)[list_of]
     documents, first, new = np.unique(
         lists.documents[used], axis=0, return_index=True, return_inverse=True
     )
@@ -67,8 +69,8 @@ def in_order(
     )
 
 
-def _catalogue(
-    query: pa.ChunkedArray, document: pa.ChunkedArray
+def catalogue_of(
+    query: pa.Array | pa.ChunkedArray, document: pa.Array | pa.ChunkedArray
 ) -> tuple[Catalogue, NDArray[np.int64], NDArray[np.int64]]:
     """The distinct pairs, and of each row the index of its query and of its pair."""
     query_ids, query_of_row = _sorted_names(query)
@@ -83,12 +85,14 @@ def _catalogue(
     )
 
 
-def _sorted_names(values: pa.ChunkedArray) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
-    encoded = values.combine_chunks().dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
+def _sorted_names(
+    values: pa.Array | pa.ChunkedArray,
+) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    encoded = values.dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary).to_numpy()
     names = np.asarray(encoded.dictionary.to_pylist(), dtype=np.str_)
-    order = np.argsort(names)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return names[order], rank[encoded.indices.to_numpy()]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Protocol
 
 import duckdb
 import pyarrow as pa
@@ -78,7 +79,7 @@ class DuckDBEngine:
         self._folder.cleanup()
 
     def open(self, source: Source, name: str = "log") -> None:
-        """Make the files of a source a view of this name; text columns of text files stay text.
+        """Make the files of a source a view of this name; the columns of text files stay text.
 
         A type guessed from the first lines of a CSV file would turn the id 007 into 7.
         """
@@ -93,11 +94,10 @@ class DuckDBEngine:
                     "all_varchar = true)",
                 )
             else:
-                self.view(
-                    name,
-                    f"SELECT * FROM read_json([{files}], union_by_name = true, "
-                    "format = 'newline_delimited')",
-                )
+                lines = f"read_json([{files}], format = 'newline_delimited'"
+                self.view(name, f"SELECT * FROM {lines}, union_by_name = true)")
+                text = ", ".join(f"{self.quote(key)}: 'VARCHAR'" for key in self.types(name))
+                self.view(name, f"SELECT * FROM {lines}, columns = {{{text}}})")
         except duckdb.Error as error:
             kind = {"parquet": "Parquet", "csv": "CSV", "json": "JSON lines"}[source.format]
             raise DataError(
@@ -119,11 +119,13 @@ class DuckDBEngine:
 
     def keep(self, name: str, query: str) -> None:
         """Run a query and keep its result under a name."""
-        self._run(f"CREATE OR REPLACE TEMP TABLE {name} AS {query}")
+        with _mendable():
+            self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {query}")
 
     def fetch(self, query: str) -> pa.Table:
         """Run a query and bring its result here."""
-        return self._run(query, self.connection.sql).to_arrow_table()
+        with _mendable():
+            return self.connection.sql(query).to_arrow_table()
 
     def quote(self, name: str) -> str:
         """A column's name, whatever characters it holds."""
@@ -148,16 +150,18 @@ class DuckDBEngine:
         time = f"epoch_us(TRY_CAST({column} AS TIMESTAMPTZ)) / 1e6"
         return f"coalesce(TRY_CAST({column} AS DOUBLE), {time})" if kind == "text" else time
 
-    def _run(self, query: str, run: Callable[[str], Any] | None = None) -> Any:
-        try:
-            return (run or self.connection.execute)(query)
-        except duckdb.OutOfMemoryException as error:
-            raise DataError(
-                f"the log does not fit into the memory limit ({_first_line(error)}); "
-                "give more, such as memory='4GB'"
-            ) from error
-        except duckdb.Error as error:
-            raise DataError(f"the log cannot be read ({_first_line(error)})") from error
+
+@contextmanager
+def _mendable() -> Iterator[None]:
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        raise DataError(
+            f"the log does not fit into the memory limit ({_first_line(error)}); "
+            "give more, such as memory='4GB'"
+        ) from error
+    except duckdb.Error as error:
+        raise DataError(f"the log cannot be read ({_first_line(error)})") from error
 
 
 def _first_line(error: Exception) -> str:

@@ -15,7 +15,8 @@ from dualrank.data.log.columns import find_columns
 from dualrank.data.log.engine import MEMORY_LIMIT, DuckDBEngine
 from dualrank.data.log.features_join import point_to
 from dualrank.data.log.reduction import Reading, reduce_log
-from dualrank.data.log.source import find_source
+from dualrank.data.log.saved import is_saved, read_saved
+from dualrank.data.log.source import Source, find_source
 from dualrank.errors import DataError, SettingsError
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -52,24 +53,51 @@ def read_log(
     if not 0 <= max_bad_share <= 1:
         raise SettingsError(f"max_bad_share is a share from 0 to 1, not {max_bad_share}")
     reading = Reading(first_position, periods, max_clicks, max_client_share)
-    with DuckDBEngine(memory) as engine:
-        name = "the log"
-        if _is_path(log):
-            source = find_source(log)
-            name = source.name
-            engine.open(source)
-        else:
-            engine.register(_table(log))
-        present = list(engine.types("log"))
-        found = find_columns(present, columns, contexts, where=name)
-        result = assemble(reduce_log(engine, found, reading, name))
+    source = find_source(log) if _is_path(log) else None
+    allowed = max_bad_share
+    if source is not None and source.format == "parquet" and is_saved(source.files[0]):
+        if columns or reading != Reading():
+            raise SettingsError(
+                f"{source.name}: this log is reduced already; columns, positions, periods and "
+                "traffic filters are given when it is reduced"
+            )
+        result = _read_saved(source, contexts)
+        # What was bad when it was reduced was allowed then.
+        allowed = max(allowed, result.reading.bad_share if result.reading else 0.0)
+    else:
+        with DuckDBEngine(memory) as engine:
+            if source is None:
+                engine.register(_table(log))
+            else:
+                engine.open(source)
+            name = "the log" if source is None else source.name
+            found = find_columns(list(engine.types("log")), columns, contexts, where=name)
+            result = assemble(reduce_log(engine, found, reading, name))
+    return finish(result, dataset, allowed)
+
+
+def finish(log: ClickLog, dataset: Dataset | None, max_bad_share: float) -> ClickLog:
+    """Point a log to a data set, if there is one, and refuse it if too much of it is bad."""
     if dataset is not None:
-        result = point_to(result, dataset)
-    assert result.reading is not None
-    result.reading.check(max_bad_share)
-    if result.reading.kept == 0:
-        raise DataError(f"{name}: no session is left of {result.reading.sessions}")
-    return result
+        log = point_to(log, dataset)
+    if log.reading is not None:
+        log.reading.check(max_bad_share)
+        if log.sessions == 0:
+            raise DataError(
+                f"{log.reading.source}: none of its {log.reading.sessions} sessions is left"
+            )
+    return log
+
+
+def _read_saved(source: Source, contexts: Sequence[str]) -> ClickLog:
+    if len(source.files) > 1:
+        raise DataError(
+            f"{source.name}: several reduced logs; reduce all the files of a log together"
+        )
+    log = read_saved(source.files[0])
+    for context in contexts:
+        log.column(context)
+    return log
 
 
 def _is_path(log: Any) -> bool:

@@ -63,7 +63,8 @@ class Reading:
 class Reduced:
     """The reduction of a log, as tables.
 
-    `shown`: list, query, document, place (1-based), one row per document of each distinct list.
+    `shown`: list, query, document, place (1-based), for the documents of each distinct list, in any
+    order, some perhaps repeated.
     `happened`: list, clicks_0 … (a bit per position, `WORD` in each), period, contexts, sessions.
     """
 
@@ -233,8 +234,8 @@ class _Reduction:
         happened = self._happened(faults, filters, edges)
         kept = int(happened["sessions"].to_numpy().sum())
         shown = self.engine.fetch(
-            "SELECT DISTINCT list, query, document, place FROM shown JOIN judged USING (list) "
-            "WHERE NOT dropped AND place IS NOT NULL ORDER BY list, place"
+            "SELECT list, query, document, place FROM shown JOIN judged USING (list) "
+            "WHERE NOT dropped AND place IS NOT NULL"
         )
         report = ReadingReport(
             source=self.source,
