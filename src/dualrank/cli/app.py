@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dualrank.cli import clicks, data, documents, experiments, models, propensity
+from dualrank.cli import clicks, data, documents, experiments, logs, models, propensity
 from dualrank.errors import DualrankError
 from dualrank.version import __version__
 
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 experiments.add_to(app)
 data.add_to(app)
+logs.add_to(app)
 models.add_to(app)
 propensity.add_to(app)
 documents.add_to(app)

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dualrank.cli.log_options import (
+    Columns,
+    Contexts,
+    FirstPosition,
+    Log,
+    MaxBadShare,
+    MaxClicks,
+    MaxClientShare,
+    open_log,
+)
 from dualrank.cli.terminal import (
     Json,
     MaxGrade,
@@ -50,8 +61,13 @@ def add_to(app: typer.Typer) -> None:
 
 
 def train(
-    log: Annotated[Path, typer.Argument(help="The click log (.parquet).")],
-    features: Annotated[Path, typer.Option("--features", help="LETOR text with document ids.")],
+    log: Log,
+    features: Annotated[
+        Path,
+        typer.Option(
+            "--features", help="Parquet keyed by query_id and doc_id, or LETOR text with ids."
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", help="The model directory to write.")],
     method: Annotated[MethodName, typer.Option(help="The correction.")] = MethodName.dla,
     ranker: Annotated[RankerName, typer.Option(help="The ranker.")] = RankerName.dnn,
@@ -86,6 +102,12 @@ def train(
         str, typer.Option(help="Of matrix products in training: float32 or bfloat16.")
     ] = "float32",
     threads: Annotated[int, typer.Option(help="Threads of a training step.", min=1)] = 1,
+    column: Columns = None,
+    context: Contexts = None,
+    first_position: FirstPosition = 1,
+    max_bad_share: MaxBadShare = 0.0,
+    max_clicks: MaxClicks = None,
+    max_client_share: MaxClientShare = None,
     max_grade: MaxGrade = None,
     seed: Seed = 0,
     as_json: Json = False,
@@ -97,7 +119,6 @@ def train(
 
     Example: dualrank train clicks.parquet --features data/train.txt --out model/
     """
-    from dualrank.data.click_log import ClickLog
     from dualrank.learning.fit import fit
     from dualrank.learning.settings import TrainingSettings
     from dualrank.propensity.propensity import Propensity
@@ -127,8 +148,16 @@ def train(
     given = None if propensity is None else Propensity.read(propensity)
     dataset = _read(features)
     judged = _share_or_file(validation, dataset.feature_count, max_grade)
-    with one_bar(f"reading {log.name}"):
-        click_log = ClickLog.from_parquet(log, dataset)
+    click_log = open_log(
+        log,
+        dataset,
+        columns=column,
+        contexts=context,
+        first_position=first_position,
+        max_bad_share=max_bad_share,
+        max_clicks=max_clicks,
+        max_client_share=max_client_share,
+    )
     checkpoint = out / "checkpoint.safetensors"
     with one_bar("training") as report:
         model = fit(
@@ -159,7 +188,7 @@ def train(
 
 def rank(
     model: Annotated[Path, typer.Argument(help="A model directory.")],
-    data: Annotated[Path, typer.Argument(help="LETOR text.")],
+    data: Annotated[Path, typer.Argument(help="Features: Parquet or LETOR text.")],
     out: Annotated[Path, typer.Option("--out", help=".parquet, .csv, or .run (TREC).")],
     seed: Seed = 0,
     as_json: Json = False,
@@ -172,7 +201,7 @@ def rank(
     from dualrank.learning.model import Model
 
     ranker = Model.load(model)
-    dataset = _read(data, ranker.scaler.input_count)
+    dataset = _read(data, ranker.scaler.input_count, names=ranker.feature_names)
     with one_bar("ranking"):
         write_run(out, dataset, ranker.predict(dataset))
     summary = {"run": str(out), "queries": len(dataset), "documents": dataset.document_count}
@@ -184,7 +213,7 @@ def rank(
 
 def evaluate(
     ranking: Annotated[Path, typer.Argument(help="A model directory or a run file.")],
-    data: Annotated[Path, typer.Argument(help="LETOR text with grades.")],
+    data: Annotated[Path, typer.Argument(help="LETOR text or Parquet, with grades.")],
     against: Annotated[
         Path | None, typer.Option(help="Another model or run, for Fisher's randomisation test.")
     ] = None,
@@ -239,11 +268,16 @@ def evaluate(
     result_console().print(table)
 
 
-def _read(path: Path, features: int | None = None, max_grade: float | None = None) -> Dataset:
-    from dualrank.data.letor.reader import read_letor
+def _read(
+    path: Path,
+    count: int | None = None,
+    max_grade: float | None = None,
+    names: Sequence[str] | None = None,
+) -> Dataset:
+    from dualrank.data.features import read_features
 
     with one_bar(f"reading {path.name}") as report:
-        return read_letor(path, features=features, max_grade=max_grade, progress=report)
+        return read_features(path, count=count, names=names, max_grade=max_grade, progress=report)
 
 
 def _feature_count(ranking: Path) -> int | None:

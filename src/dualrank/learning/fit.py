@@ -103,6 +103,7 @@ def fit(
         "validation": _name(validation),
         "version": __version__,
         "data": fingerprint(log, dataset, context),
+        "reading": None if log.reading is None else log.reading.to_dict(),
     }
     if method == "dla":
         training |= {"position_model": position_model, "context": context}

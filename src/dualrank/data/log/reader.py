@@ -15,8 +15,10 @@ from dualrank.data.log.columns import find_columns
 from dualrank.data.log.engine import MEMORY_LIMIT, DuckDBEngine
 from dualrank.data.log.features_join import point_to
 from dualrank.data.log.reduction import Reading, reduce_log
+from dualrank.data.log.report import Problem
 from dualrank.data.log.saved import is_saved, read_saved
 from dualrank.data.log.source import Source, find_source
+from dualrank.data.log.ubi import open_ubi
 from dualrank.errors import DataError, SettingsError
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -26,6 +28,8 @@ def read_log(
     log: Paths | Any,
     dataset: Dataset | None = None,
     *,
+    events: Paths | None = None,
+    actions: Sequence[str] = ("click",),
     columns: Mapping[str, str] | None = None,
     contexts: Sequence[str] = (),
     first_position: int = 1,
@@ -45,6 +49,9 @@ def read_log(
     of the `contexts` are counted apart. Where there is a `timestamp`, the log is cut into `periods`
     of about equally many sessions. Sessions with more than `max_clicks` clicks, and those of
     clients with more than `max_client_share` of all clicks, are left out.
+
+    With `events`, both are exports of User Behavior Insights: `log` has the queries, and events of
+    one of the `actions` are the clicks.
 
     What is wrong with the log is counted in `reading` of the result, and left out. A share of bad
     sessions above `max_bad_share` is refused with a `BadLogError`, which names every kind of them.
@@ -66,13 +73,18 @@ def read_log(
         allowed = max(allowed, result.reading.bad_share if result.reading else 0.0)
     else:
         with DuckDBEngine(memory) as engine:
-            if source is None:
-                engine.register(_table(log))
+            name, problems = "the log" if source is None else source.name, list[Problem]()
+            if events is not None:
+                if source is None or columns:
+                    raise SettingsError("events go with files of UBI queries, and no other columns")
+                used, problems = open_ubi(engine, source, find_source(events), actions, contexts)
             else:
-                engine.open(source)
-            name = "the log" if source is None else source.name
-            found = find_columns(list(engine.types("log")), columns, contexts, where=name)
-            result = assemble(reduce_log(engine, found, reading, name))
+                if source is None:
+                    engine.register(_table(log))
+                else:
+                    engine.open(source)
+                used = find_columns(list(engine.types("log")), columns, contexts, where=name)
+            result = assemble(reduce_log(engine, used, reading, name, problems))
     return finish(result, dataset, allowed)
 
 

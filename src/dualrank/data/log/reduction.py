@@ -75,8 +75,14 @@ class Reduced:
     report: ReadingReport
 
 
-def reduce_log(engine: Engine, columns: Columns, reading: Reading, source: str) -> Reduced:
-    """Reduce the table `log` of an engine; problems are counted, and left out."""
+def reduce_log(
+    engine: Engine,
+    columns: Columns,
+    reading: Reading,
+    source: str,
+    problems: Sequence[Problem] = (),
+) -> Reduced:
+    """Reduce the table `log` of an engine; problems, with those known already, are counted."""
     if reading.max_client_share is not None and "client_id" not in columns:
         raise DataError(
             f"{source}: max_client_share needs a column client_id (or another named as such)"
@@ -89,7 +95,7 @@ def reduce_log(engine: Engine, columns: Columns, reading: Reading, source: str) 
         if deepest is None or deepest <= words * WORD:
             break
         words = -(-deepest // WORD)
-    return _Reduction(engine, columns, reading, source, words).result()
+    return _Reduction(engine, columns, reading, source, words, problems).result()
 
 
 def _rows(engine: Engine, columns: Columns, reading: Reading, source: str) -> None:
@@ -216,12 +222,19 @@ class _Reduction:
     """What remains once sessions and lists are there: judge, filter, count."""
 
     def __init__(
-        self, engine: Engine, columns: Columns, reading: Reading, source: str, words: int
+        self,
+        engine: Engine,
+        columns: Columns,
+        reading: Reading,
+        source: str,
+        words: int,
+        problems: Sequence[Problem],
     ) -> None:
         self.engine, self.columns, self.reading = engine, columns, reading
         self.source, self.words = source, words
         self.clicked = " + ".join(f"bit_count(clicks_{word})" for word in range(words))
-        self.problems: dict[str, Problem] = {}
+        self.problems = {problem.kind: problem for problem in problems}
+        self.lost = sum(p.count for p in problems if p.treatment != "noted")
 
     def result(self) -> Reduced:
         """Everything, in the order in which one thing needs the other."""
@@ -348,7 +361,7 @@ class _Reduction:
                 "SELECT count(*) FROM sessions s JOIN judged j ON s.one = j.one AND s.two = j.two "
                 f"WHERE s.session IS NOT NULL AND (j.lossy OR {faults})",
             )
-        return int(lossy or 0) + found["no_session"]
+        return int(lossy or 0) + found["no_session"] + self.lost
 
     def _traffic(
         self, found: dict[str, int], faults: str

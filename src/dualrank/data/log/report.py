@@ -40,9 +40,20 @@ KINDS: Mapping[str, Kind] = {
     "no_features": Kind("document without features"),
     "not_displayed": Kind("click on a document that was not displayed", "ignored"),
     "no_query": Kind("click of a query that is not in the log", "ignored", "clicks"),
-    "repeated_row": Kind("repeated row or event", "noted"),
+    "no_object": Kind("click without an object_id", "ignored", "clicks"),
+    "other_position": Kind(
+        "click at another position than in query_response_hit_ids", "noted", "clicks"
+    ),
+    "repeated_click": Kind("click repeated", "noted", "clicks"),
+    "repeated_row": Kind("row repeated", "noted"),
     "nothing_shown": Kind("query that displayed nothing", "noted", "queries"),
     "not_in_log": Kind("features of a document that was never displayed", "noted", "documents"),
+}
+
+
+FILTERS: Mapping[str, str] = {
+    "max_clicks": "too many clicks in a session",
+    "max_client_share": "client with too many of all clicks",
 }
 
 
@@ -65,9 +76,9 @@ class Problem:
         return KINDS[self.kind].treatment
 
     @property
-    def unit(self) -> str:
-        """What is counted."""
-        return KINDS[self.kind].unit
+    def times(self) -> str:
+        """How often it was found, in words."""
+        return _times(self.count, KINDS[self.kind].unit)
 
 
 @dataclass(frozen=True)
@@ -112,7 +123,7 @@ class ReadingReport:
         if self.bad_share <= max_bad_share:
             return
         lossy = [p for p in self.problems if p.treatment != "noted"]
-        found = ", ".join(f"{p.says} ({p.count} {p.unit}: {p.example})" for p in lossy)
+        found = ", ".join(f"{p.says} ({p.times}: {p.example})" for p in lossy)
         allowed = f"{max_bad_share:.3g} is allowed" if max_bad_share else "none is allowed"
         raise BadLogError(
             f"{self.source}: {self.bad} of {self.sessions} sessions are bad, a share of "
@@ -120,6 +131,15 @@ class ReadingReport:
             "to leave them out",
             self,
         )
+
+    def table(self) -> list[tuple[str, str, str, str]]:
+        """What was found: in words, how often, what became of it, and an example."""
+        found = [(p.says, p.times, str(p.treatment), p.example) for p in self.problems]
+        filtered = [
+            (FILTERS[name], _times(count, "sessions"), "dropped", f"the filter {name}")
+            for name, count in self.filtered.items()
+        ]
+        return [*found, *filtered]
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values for JSON."""
@@ -140,3 +160,13 @@ class BadLogError(DataError):
     def __init__(self, sentence: str, reading: ReadingReport) -> None:
         super().__init__(sentence)
         self.reading = reading
+
+
+def _times(count: int, unit: str) -> str:
+    """A number of things, whose name is given for several.
+
+    >>> _times(1, "queries"), _times(1_200, "sessions")
+    ('1 query', '1,200 sessions')
+    """
+    singular = unit.removesuffix("ies") + "y" if unit.endswith("ies") else unit.removesuffix("s")
+    return f"{count:,} {singular if count == 1 else unit}"

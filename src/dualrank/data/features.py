@@ -1,0 +1,152 @@
+"""`read_features`: documents with their features, from Parquet or LETOR text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from dualrank.data.dataset import Dataset
+from dualrank.data.letor.reader import read_letor
+from dualrank.data.log.source import PARQUET_MAGIC, find_source
+from dualrank.errors import DataError
+
+KEYS = ("query_id", "doc_id")
+GRADE = "grade"
+FEATURES = "features"
+
+
+def read_features(
+    path: str | os.PathLike[str],
+    *,
+    count: int | None = None,
+    names: Sequence[str] | None = None,
+    max_grade: float | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Dataset:
+    """Read documents keyed by `query_id` and `doc_id`, from Parquet files or LETOR text.
+
+    In Parquet the features are one list column `features`, or all other columns, which must be
+    numbers; `grade` is the judgment, if there is one. `count` is how many features there must be,
+    and `names` picks features of these names in this order: those that a model was trained on.
+    """
+    if not _is_parquet(os.fspath(path)):
+        return read_letor(path, features=count, max_grade=max_grade, progress=progress)
+    files = find_source(path).files
+    where = os.fspath(path)
+    try:
+        table = pa.concat_tables([pq.read_table(file) for file in files], promote_options="default")
+    except (OSError, pa.ArrowException) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{where}: not readable as Parquet ({reason})") from error
+    for key in KEYS:
+        if key not in table.column_names:
+            raise DataError(
+                f"{where}: column {key!r} is missing; features are keyed by query_id and doc_id"
+            )
+        if table[key].null_count:
+            row = pc.index(pc.is_null(table[key]), True).as_py()
+            raise DataError(f"{where}: row {row} has no {key}")
+    if table.num_rows == 0:
+        raise DataError(f"{where}: there are no documents")
+    queries = _names_of(table["query_id"])
+    documents = _names_of(table["doc_id"])
+    matrix, own_names = _matrix(table, where, names)
+    if count is not None and matrix.shape[1] != count:
+        raise DataError(f"{where}: {matrix.shape[1]} features; expected {count}")
+    bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+    if len(bad):
+        row, column = int(bad[0]), int(np.flatnonzero(~np.isfinite(matrix[bad[0]]))[0])
+        feature = own_names[column] if own_names else f"feature {column + 1}"
+        raise DataError(
+            f"{where}: {feature} of document {documents[row]!r} of query {queries[row]!r} is "
+            f"{matrix[row, column]}; features are finite numbers ({len(bad)} such documents)"
+        )
+    order = _by_query(queries)
+    _refuse_twice(queries[order], documents[order], where)
+    grades = None
+    if GRADE in table.column_names:
+        grades = _numbers(table[GRADE], GRADE, where)[order]
+    return Dataset.from_arrays(
+        matrix[order],
+        queries[order],
+        grades,
+        doc_ids=documents[order],
+        max_grade=max_grade,
+        feature_names=own_names,
+    )
+
+
+def _is_parquet(path: str) -> bool:
+    if os.path.isfile(path):
+        with open(path, "rb") as file:
+            return file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
+    return os.path.isdir(path) or Path(path).suffix in (".parquet", ".pq")
+
+
+def _names_of(column: pa.ChunkedArray) -> NDArray[np.str_]:
+    return np.asarray(column.cast(pa.string()).to_pylist(), dtype=np.str_)
+
+
+def _matrix(
+    table: pa.Table, where: str, wanted: Sequence[str] | None
+) -> tuple[NDArray[np.float32], tuple[str, ...] | None]:
+    """The features, and their names where they are columns of their own."""
+    if FEATURES in table.column_names:
+        column = table[FEATURES].combine_chunks()
+        if not (pa.types.is_list(column.type) or pa.types.is_fixed_size_list(column.type)):
+            raise DataError(f"{where}: column 'features' holds {column.type}; expected lists")
+        column = column.cast(pa.list_(pa.float32()))
+        lengths = column.value_lengths()
+        span = pc.min_max(pc.fill_null(lengths, 0)).as_py()
+        if span["min"] != span["max"]:
+            raise DataError(
+                f"{where}: documents have {span['min']} to {span['max']} features; "
+                "expected equally many"
+            )
+        values = column.flatten().to_numpy(zero_copy_only=False)
+        return values.reshape(table.num_rows, span["max"]), None
+    names = [name for name in table.column_names if name not in (*KEYS, GRADE)]
+    if wanted is not None:
+        missing = [name for name in wanted if name not in names]
+        if missing:
+            raise DataError(f"{where}: feature {missing[0]!r} is missing")
+        names = list(wanted)
+    if not names:
+        raise DataError(f"{where}: there are no features beside query_id and doc_id")
+    matrix = np.empty((table.num_rows, len(names)), dtype=np.float32)
+    for number, name in enumerate(names):
+        matrix[:, number] = _numbers(table[name], name, where)
+    return matrix, tuple(names)
+
+
+def _numbers(column: pa.ChunkedArray, name: str, where: str) -> NDArray[np.float32]:
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        raise DataError(f"{where}: column {name!r} holds {kind}; features are numbers")
+    return column.cast(pa.float32(), safe=False).to_numpy()
+
+
+def _by_query(queries: NDArray[np.str_]) -> NDArray[np.int64]:
+    """Rows of a query together, queries in the order of their first row."""
+    _, first, query = np.unique(queries, return_index=True, return_inverse=True)
+    return np.argsort(first[query], kind="stable")
+
+
+def _refuse_twice(queries: NDArray[np.str_], documents: NDArray[np.str_], where: str) -> None:
+    order = np.lexsort((documents, queries))
+    same = (queries[order][1:] == queries[order][:-1]) & (
+        documents[order][1:] == documents[order][:-1]
+    )
+    if same.any():
+        row = order[int(np.flatnonzero(same)[0])]
+        raise DataError(
+            f"{where}: document {str(documents[row])!r} of query {str(queries[row])!r} stands "
+            "there twice; expected one row of features"
+        )

@@ -1,0 +1,165 @@
+"""The same reduction on Spark, for logs beyond one machine."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from dualrank.data.click_log import ClickLog
+from dualrank.data.dataset import Dataset
+from dualrank.data.log.assembly import assemble
+from dualrank.data.log.columns import find_columns
+from dualrank.data.log.engine import Type
+from dualrank.data.log.reader import finish
+from dualrank.data.log.reduction import Reading, reduce_log
+from dualrank.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def read_log_on_spark(
+    log: str | os.PathLike[str],
+    dataset: Dataset | None = None,
+    *,
+    session: SparkSession | None = None,
+    master: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    contexts: Sequence[str] = (),
+    first_position: int = 1,
+    periods: int = 4,
+    max_bad_share: float = 0.0,
+    max_clicks: int | None = None,
+    max_client_share: float | None = None,
+) -> ClickLog:
+    """What `read_log` does, on a Spark session: yours, or one that is started and stopped here.
+
+    `log` is whatever this Spark can read: a path or pattern on its own file systems, or the name
+    of a table. The result is row by row that of `read_log`.
+    """
+    reading = Reading(first_position, periods, max_clicks, max_client_share)
+    name = os.fspath(log)
+    engine = SparkEngine(session or _start(master))
+    try:
+        engine.open(name)
+        used = find_columns(list(engine.types("log")), columns, contexts, where=name)
+        result = assemble(reduce_log(engine, used, reading, name))
+    finally:
+        engine.release()
+        if session is None:
+            engine.session.stop()
+    return finish(result, dataset, max_bad_share)
+
+
+class SparkEngine:
+    """A Spark session that holds a log."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+        self._kept: dict[str, Any] = {}
+
+    def open(self, log: str) -> None:
+        """Make files, or a table, the view `log`; the columns of text files stay text."""
+        ends = log.rstrip("/").lower().removesuffix(".gz").removesuffix(".zst")
+        read = self.session.read
+        try:
+            if ends.endswith((".csv", ".tsv")):
+                separator = "\t" if ends.endswith(".tsv") else ","
+                found = read.csv(log, header=True, sep=separator, escape='"')
+            elif ends.endswith((".jsonl", ".ndjson", ".json")):
+                found = read.option("primitivesAsString", True).json(log)
+            elif re.fullmatch(r"\w+(\.\w+){0,2}", log) and not ends.endswith((".parquet", ".pq")):
+                found = self.session.table(log)
+            else:
+                found = read.option("mergeSchema", True).parquet(log)
+        except Exception as error:
+            raise DataError(f"{log}: Spark cannot read it ({_first_line(error)})") from error
+        found.createOrReplaceTempView("log")
+
+    def release(self) -> None:
+        """Free what was kept."""
+        for frame in self._kept.values():
+            frame.unpersist()
+
+    def types(self, table: str) -> dict[str, Type]:
+        """The columns of a table or view, with what kind of value they hold."""
+        return {name: _kind(declared) for name, declared in self.session.table(table).dtypes}
+
+    def view(self, name: str, query: str) -> None:
+        """Give a query a name."""
+        self.session.sql(query).createOrReplaceTempView(name)
+
+    def keep(self, name: str, query: str) -> None:
+        """Run a query and keep its result under a name, on disk where memory is short."""
+        if name in self._kept:
+            self._kept[name].unpersist()
+        self._kept[name] = self.session.sql(query).persist()
+        self._kept[name].createOrReplaceTempView(name)
+
+    def fetch(self, query: str) -> pa.Table:
+        """Run a query and bring its result here."""
+        try:
+            return self.session.sql(query).toArrow()
+        except Exception as error:
+            raise DataError(f"Spark cannot reduce the log ({_first_line(error)})") from error
+
+    def quote(self, name: str) -> str:
+        """A column's name, whatever characters it holds."""
+        return "`" + name.replace("`", "``") + "`"
+
+    def hash(self, values: Sequence[str]) -> str:
+        """64 bits that tell these values, any of which may be NULL, from others."""
+        # xxhash64 passes over NULLs, so that ('a', NULL) and (NULL, 'a') would be one.
+        return f"xxhash64({', '.join(f'{value}, {value} IS NULL' for value in values)})"
+
+    def sum_of_hashes(self, value: str) -> str:
+        """The sum of 64-bit hashes, which does not overflow."""
+        return f"sum(CAST({value} AS DECIMAL(20, 0)))"
+
+    def bit(self, place: str) -> str:
+        """2 to the power of `place`, a number from 0 to 62."""
+        return f"shiftleft(CAST(1 AS BIGINT), {place})"
+
+    def seconds(self, column: str, kind: Type) -> str:
+        """The time in a column as seconds (or the number that stands there), NULL if unreadable."""
+        if kind in ("integer", "number"):
+            return f"CAST({column} AS DOUBLE)"
+        time = f"unix_micros(TRY_CAST({column} AS TIMESTAMP)) / 1e6D"
+        return f"coalesce(TRY_CAST({column} AS DOUBLE), {time})" if kind == "text" else time
+
+
+def _start(master: str | None) -> SparkSession:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise SettingsError(
+            "the engine spark needs pyspark, which is not installed; pip install 'dualrank[spark]'"
+        ) from error
+    builder = SparkSession.builder.appName("dualrank reduce")
+    if master is not None:
+        builder = builder.master(master)
+    builder = builder.config("spark.sql.session.timeZone", "UTC")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        raise SettingsError(f"Spark does not start ({_first_line(error)})") from error
+
+
+def _first_line(error: Exception) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _kind(declared: str) -> Type:
+    if declared in ("tinyint", "smallint", "int", "bigint"):
+        return "integer"
+    if declared in ("float", "double") or declared.startswith("decimal"):
+        return "number"
+    if declared.startswith(("timestamp", "date")):
+        return "time"
+    known = {"boolean": "boolean", "string": "text"}
+    return known.get(declared, "other")
