@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from dualrank.errors import SettingsError
 
 if TYPE_CHECKING:
     from dualrank.experiments.results import Results
-    from dualrank.experiments.tasks import Task
+    from dualrank.experiments.tasks import AnyTask
 
 Jobs = Annotated[
     int, typer.Option(help="Processes at a time, one thread each; 0: one per core.", min=0)
@@ -232,6 +232,62 @@ def realistic_mode(
     _run(experiment.tasks, partial(run_realistic_mode, experiment), out, jobs, as_json, command)
 
 
+@reproduce.command("drift")
+def drift(
+    preset: Annotated[
+        Preset, typer.Option(help="Size of the generated data and of the training.")
+    ] = Preset.laptop,
+    seeds: Annotated[int, typer.Option(help="How many seeds.", min=1)] = 5,
+    before: Annotated[float, typer.Option(help="The severity at first.", min=0)] = 0.5,
+    after: Annotated[float, typer.Option(help="The severity after the jump.", min=0)] = 1.5,
+    steps: Annotated[int | None, typer.Option(help="Training steps.", min=1)] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="The ranker's rate.")] = None,
+    propensity_rate: Annotated[
+        float | None, typer.Option(help="The propensity model's rate.")
+    ] = None,
+    sessions_per_list: Annotated[
+        int | None, typer.Option(help="Users who look at a list each time it is drawn.", min=1)
+    ] = None,
+    world: Annotated[int, typer.Option(help="The seed of the generated world.", min=0)] = 0,
+    out: Out = Path("runs/drift"),
+    seed: Seed = 0,
+    jobs: Jobs = 0,
+    as_json: Json = False,
+) -> None:
+    """Users change during training: the severity jumps, stays, and goes back slowly.
+
+    Dual learning follows the clicks; propensities measured before the jump do not. Weights and
+    ranking quality are recorded all along.
+
+    Example: dualrank reproduce drift --seeds 5
+    """
+    from dataclasses import replace
+
+    from dualrank.experiments.collection import Collection
+    from dualrank.experiments.drift import Drift, Severity, run_drift
+
+    experiment = Drift.preset(preset.value, Collection(preset.value, world=world))
+    rates = {"steps": steps, "learning_rate": learning_rate, "propensity_rate": propensity_rate}
+    given: dict[str, Any] = {name: value for name, value in rates.items() if value is not None}
+    recipe = replace(
+        experiment.recipe,
+        training=replace(experiment.recipe.training, **given),
+        sessions_per_list=sessions_per_list or experiment.recipe.sessions_per_list,
+    )
+    experiment = replace(
+        experiment,
+        recipe=recipe,
+        seeds=tuple(range(seed, seed + seeds)),
+        severity=Severity(before, after),
+    )
+    words = [f"dualrank reproduce drift --preset {preset.value} --world {world} --seeds {seeds}"]
+    words += [f"--seed {seed} --before {before:g} --after {after:g}"]
+    words += [f"--{name.replace('_', '-')} {value}" for name, value in given.items()]
+    words += [f"--sessions-per-list {sessions_per_list}"] if sessions_per_list else []
+    run = partial(run_drift, experiment)
+    _run(experiment.tasks, run, out, jobs, as_json, " ".join(words))
+
+
 def _numbers(text: str) -> tuple[float, ...]:
     try:
         return tuple(float(number) for number in text.split(","))
@@ -248,7 +304,7 @@ def _fold(text: str) -> int | None:
 
 
 def _run(
-    tasks: list[Task],
+    tasks: Sequence[AnyTask],
     run: Callable[..., Results],
     out: Path,
     jobs: int,

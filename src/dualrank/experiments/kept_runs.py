@@ -10,7 +10,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from dualrank.experiments.results import Run
-from dualrank.experiments.tasks import Sizes, Task, Trained
+from dualrank.experiments.tasks import AnyTask, Sizes, Trained
 from dualrank.storage import atomic_file
 from dualrank.version import __version__
 
@@ -21,11 +21,11 @@ class KeptRuns:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def _path(self, task: Task) -> Path:
+    def _path(self, task: AnyTask) -> Path:
         digest = hashlib.sha256(f"{__version__} {task!r}".encode()).hexdigest()
         return self._folder / f"{task.method}-{digest[:24]}.npz"
 
-    def find(self, task: Task) -> Trained | None:
+    def find(self, task: AnyTask) -> Trained | None:
         """What the task left, if it is here and whole."""
         try:
             with np.load(self._path(task), allow_pickle=False) as held:
@@ -36,7 +36,7 @@ class KeptRuns:
         sizes = Sizes.model_validate_json(bytes(arrays.pop("sizes")))
         return Trained(run, arrays, sizes)
 
-    def keep(self, task: Task, trained: Trained) -> None:
+    def keep(self, task: AnyTask, trained: Trained) -> None:
         """Write what the task left."""
         texts = {"run": trained.run.model_dump_json(), "sizes": trained.sizes.model_dump_json()}
         held = {name: np.frombuffer(text.encode(), np.uint8) for name, text in texts.items()}

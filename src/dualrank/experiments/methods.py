@@ -127,7 +127,7 @@ def run_method(
     return Outcome(
         test_scores=score(simulation.test.features),
         valid_scores=score(simulation.valid.features),
-        propensity=None if believed is None else _judge(believed, users.training),
+        propensity=None if believed is None else judge(believed, users.training),
         seconds=time.perf_counter() - started,
         curve=curve,
         left_out=left_out,
@@ -191,7 +191,8 @@ def _train_svm(
     return svm.fit_clicks(simulation.train.features, simulation.lists, clicks, examination).score
 
 
-def _judge(believed: Propensity, user: PositionBasedUser) -> PropensityResult:
+def judge(believed: Propensity, user: PositionBasedUser) -> PropensityResult:
+    """The curve that is believed, beside its error against the truth."""
     bounds = {
         name: values.tolist()
         for name, values in (("low", believed.low), ("high", believed.high))

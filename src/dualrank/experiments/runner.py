@@ -15,14 +15,15 @@ from dualrank.experiments.methods import run_method
 from dualrank.experiments.parallel import Report, map_tasks
 from dualrank.experiments.results import Run
 from dualrank.experiments.simulation import Simulation, stage
-from dualrank.experiments.tasks import Sizes, Task, Trained
+from dualrank.experiments.tasks import AnyTask, Sizes, Task, Trained
 from dualrank.experiments.tuning import tune
 from dualrank.learning.trainer import Progress
 
 
 def run_tasks(
-    tasks: Sequence[Task],
+    tasks: Sequence[AnyTask],
     *,
+    work: Callable[[Any, Progress], Trained] | None = None,
     jobs: int = 1,
     report: Report | None = None,
     finished: Callable[[], None] | None = None,
@@ -30,8 +31,9 @@ def run_tasks(
 ) -> list[Trained]:
     """Train everything, in the order of the tasks whatever the number of jobs.
 
-    `report` follows the steps of each task, `finished` is called after each one. Tasks that are
-    `kept` from an interrupted run are not trained again.
+    `work` does a task; without it one row of a table is trained. `report` follows the steps of
+    each task, `finished` is called after each one. Tasks that are `kept` from an interrupted run
+    are not done again.
     """
     trained: dict[int, Trained] = {}
     for index, task in enumerate(tasks):
@@ -47,7 +49,8 @@ def run_tasks(
             report(missing[index], done, total)
 
     wanted = [tasks[index] for index in missing]
-    for place, result in map_tasks(_train, wanted, jobs=jobs, report=report_missing):
+    do: Callable[[Any, Progress], Trained] = work or _train
+    for place, result in map_tasks(do, wanted, jobs=jobs, report=report_missing):
         trained[missing[place]] = result
         if kept:
             kept.keep(wanted[place], result)
@@ -57,13 +60,13 @@ def run_tasks(
 
 
 @lru_cache(maxsize=1)
-def _stage(collection: Collection, seed: int) -> Simulation:
+def stage_once(collection: Collection, seed: int) -> Simulation:
     """Staged once per process and seed, for all methods and users."""
     return stage(collection.load(seed), seed)
 
 
 def _train(task: Task, progress: Progress) -> Trained:
-    simulation = _stage(task.collection, task.seed)
+    simulation = stage_once(task.collection, task.seed)
     extra = dict[str, Any](task.setting)
     if task.tuned:
         best = tune(task.method, simulation, task.users, task.recipe, progress)
@@ -83,10 +86,11 @@ def _train(task: Task, progress: Progress) -> Trained:
         seconds=round(outcome.seconds, 2),
         **extra,
     )
-    return Trained(run, per_query, _sizes(simulation))
+    return Trained(run, per_query, sizes_of(simulation))
 
 
-def _sizes(simulation: Simulation) -> Sizes:
+def sizes_of(simulation: Simulation) -> Sizes:
+    """How large the data of a task are."""
     parts = {"train": simulation.train, "valid": simulation.valid, "test": simulation.test}
     return Sizes(
         queries={name: len(part) for name, part in parts.items()},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,14 @@ from pydantic import BaseModel
 from dualrank.experiments.collection import Collection
 from dualrank.experiments.methods import Recipe, Users
 from dualrank.experiments.results import Run
+
+
+class AnyTask(Protocol):
+    """A piece of an experiment whose `repr` is all that makes it what it is."""
+
+    @property
+    def method(self) -> str:
+        """The method that is trained."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from dualrank.experiments.results import Results
+from dualrank.report.drift import drift_figures, drift_table, streams
 from dualrank.report.figures import (
     learning_curve_figure,
     metric_figure,
@@ -38,7 +39,8 @@ def write_experiment(results: Results, directory: Path) -> list[Path]:
 
     results.write(directory / "results.json")
     written.append(directory / "results.json")
-    write("table.md", ResultTable.from_results(results).markdown())
+    table = ResultTable.from_results(results).markdown()
+    write("table.md", table + ("\n" + drift_table(results) if streams(results) else ""))
     swept = swept_setting(results)
     figures = {
         "propensity": propensity_figure(results),
@@ -50,6 +52,7 @@ def write_experiment(results: Results, directory: Path) -> list[Path]:
             figures[f"{_file_name(swept)}-{_file_name(metric)}"] = sweep_figure(
                 results, swept, metric
             )
+    figures |= {name: figure for name, (figure, _) in drift_figures(results).items()}
     for name, figure in figures.items():
         if figure is not None:
             write(f"figure-{name}.svg", svg_file(figure))

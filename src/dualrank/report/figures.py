@@ -72,10 +72,10 @@ def propensity_figure(
             ax.plot(_positions(y), y, color=LIGHT["ink"], lw=7, alpha=0.27, label="true")
         for name, curve in curves.items():
             mean, low, high = inverse(curve) if weight else curve
-            _line(ax, name, _positions(mean), mean, low, high, _CURVE_LABELS.get(name))
+            method_line(ax, name, _positions(mean), mean, low, high, _CURVE_LABELS.get(name))
         log = weight and ax.dataLim.y1 > 40
         if log:
-            _log_scale(ax)
+            log_scale(ax)
         else:
             ax.set_ylim(0, None)
         title(
@@ -151,14 +151,14 @@ def learning_curve_figure(results: Results, metric: str | None = None) -> Figure
         return None
     figure, (ax,) = new_figure(1)
     for name, (steps, seeds) in curves.items():
-        _line(ax, name, steps, *over_seeds(seeds), marks=False)
+        method_line(ax, name, steps, *over_seeds(seeds), marks=False)
     ends = {name: float(seeds[:, -1].mean()) for name, (_, seeds) in curves.items()}
     last = {name: float(steps[-1]) for name, (steps, _) in curves.items()}
     ax.set_xlabel("training steps")
     few_ticks(ax, "x")
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     title(ax, f"{metric_label(metric)} on validation queries")
-    label_ends(figure, ax, last, ends, _labels(ends))
+    label_ends(figure, ax, last, ends, method_labels(ends))
     return figure
 
 
@@ -178,9 +178,9 @@ def sweep_figure(results: Results, x: str = "eta", metric: str | None = None) ->
         return None
     figure, (ax,) = new_figure(1)
     for name, (places, curve) in lines.items():
-        _line(ax, name, places, *curve)
+        method_line(ax, name, places, *curve)
     if metric == "mse":
-        _log_scale(ax)
+        log_scale(ax)
     ax.set_xlabel(setting_label(x))
     ax.set_xticks(sorted({at for places, _ in lines.values() for at in places}))
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -190,7 +190,7 @@ def sweep_figure(results: Results, x: str = "eta", metric: str | None = None) ->
     )
     last = {name: float(places[-1]) for name, (places, _) in lines.items()}
     ends = {name: float(curve[0][-1]) for name, (_, curve) in lines.items()}
-    label_ends(figure, ax, last, ends, _labels(ends))
+    label_ends(figure, ax, last, ends, method_labels(ends))
     return figure
 
 
@@ -240,7 +240,7 @@ _ESTIMATOR_LOOKS = {
 }
 
 
-def _line(
+def method_line(
     ax: Axes,
     name: str,
     x: NDArray[Any],
@@ -251,6 +251,7 @@ def _line(
     *,
     marks: bool = True,
 ) -> None:
+    """A method's line in its colour, with the band of its spread."""
     look = method(name)
     color = LIGHT[look.color]
     ax.plot(
@@ -267,12 +268,13 @@ def _line(
         ax.fill_between(x, low, high, color=color, alpha=0.16, lw=0)
 
 
-def _labels(names: Iterable[str]) -> dict[str, tuple[str, str]]:
+def method_labels(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     """The label of each method, and the name of its colour."""
     return {name: (method(name).label, method(name).color) for name in names}
 
 
-def _log_scale(ax: Axes) -> None:
+def log_scale(ax: Axes) -> None:
+    """A logarithmic axis with plain numbers."""
     ax.set_yscale("log")
     ax.minorticks_off()
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from dualrank.experiments.results import Results
 from dualrank.report.curves import propensity_curves, true_examination
+from dualrank.report.drift import drift_figures
 from dualrank.report.figures import (
     learning_curve_figure,
     metric_figure,
@@ -36,6 +37,7 @@ _TITLES = {
     "demo": "Learning to rank from biased clicks",
     "oracle-mode": "Learning to rank from biased clicks: oracle mode",
     "realistic-mode": "Learning to rank from biased clicks: realistic mode",
+    "drift": "Learning to rank from biased clicks while users change",
 }
 _SETTINGS = {
     "data": "Data",
@@ -147,6 +149,8 @@ def _drawings(results: Results) -> list[Drawing]:
                     f"{what} against {setting_label(swept)}." + band,
                 )
             )
+    for name, (figure, caption) in drift_figures(results).items():
+        found.append((name, figure, caption + band))
     return [
         Drawing(Markup(svg_inline(figure, name, caption)), caption)
         for name, figure, caption in found

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dualrank.experiments.results import Results
+from dualrank.report.drift import drift_verdict
 from dualrank.report.names import (
     extra,
     main_metric,
@@ -54,6 +55,8 @@ def verdict(results: Results) -> list[str]:
     metric = main_metric(results)
     if metric is None:
         return []
+    if results.experiment == "drift":
+        return [*drift_verdict(results), _seeds(results)]
     swept = swept_setting(results)
     if swept is not None:
         return _ranges(results, metric, swept)
