@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -70,25 +71,13 @@ class _Profile:
 
     @classmethod
     def at(cls, cells: Cells, log_p: NDArray[np.float64]) -> _Profile:
-        """Solve for γ: C_d = Σ_k (n − c) u/(1 − u) with u = p_k γ_d, Newton's method in log γ."""
+        """Solve for γ: C_d = Σ_k (n − c) u/(1 − u) with u = p_k γ_d."""
         document = np.cumsum(np.append(0, np.diff(cells.document) != 0))
         starts = np.flatnonzero(np.append(True, np.diff(document)))
         theta = log_p[cells.position]
-        bound = -np.maximum.reduceat(theta, starts)
-        clicks = np.add.reduceat(cells.clicks, starts)
-        seen = np.add.reduceat(cells.impressions * np.exp(theta), starts)
-        x = np.minimum(np.log(clicks / seen), bound - 1e-3)
-        left = cells.impressions - cells.clicks
-        for _ in range(STEPS):
-            u = np.exp(theta + x[document])
-            slope = clicks - np.add.reduceat(left * u / (1 - u), starts)
-            bend = np.add.reduceat(left * u / (1 - u) ** 2, starts)
-            # Newton's steps may leap over the bound: go half the way to it instead.
-            step = np.where(bend > 0, slope / np.maximum(bend, 1e-300), np.inf)
-            step = np.minimum(step, (bound - x) / 2)
-            x = x + step
-            if np.abs(step).max() < TOLERANCE:
-                break
+        x, bound = _best_relevance(
+            theta, cells.impressions, cells.clicks, np.append(starts, len(theta))
+        )
         at_bound = bound - x < 1e-6
         u = np.exp(theta + np.where(at_bound, bound, x)[document])
         limit = at_bound[document] & (u > 1 - 1e-9)
@@ -108,13 +97,21 @@ class _Profile:
             missed = np.where(left > 0, np.log1p(-self.u), 0.0)
         return float(self.cells.clicks @ np.log(self.u) + left @ missed)
 
+    def slope(self) -> NDArray[np.float64]:
+        """The derivative of ℓ in log p; what the γ gain by following is nothing at their best.
+
+        Where the γ is at its bound, it follows p there, which takes from that position what the
+        others of the document gain.
+        """
+        residual = _residual(self.cells.impressions, self.cells.clicks, self.u)
+        total = np.bincount(self.document, residual)[self.document]
+        gained = residual - self.share * total
+        return np.bincount(self.cells.position, gained, self.cells.depth).astype(np.float64)
+
     def scores(self, groups: int) -> NDArray[np.float64]:
         """What each group's clicks say about log p, beyond what they say about the γ."""
         cells, depth = self.cells, self.cells.depth
-        u = self.u[cells.cell]
-        left = cells.shown - cells.clicked
-        odds = np.divide(u, 1 - u, out=np.zeros_like(u), where=left > 0)
-        residual = cells.clicked - left * odds
+        residual = _residual(cells.shown, cells.clicked, self.u[cells.cell])
         place = cells.group * depth + cells.position[cells.cell]
         direct = np.bincount(place, residual, groups * depth).reshape(groups, depth)
         documents = self.document[-1] + 1
@@ -143,9 +140,8 @@ def _climb(cells: Cells, log_p: NDArray[np.float64], connected: NDArray[np.bool_
     free = np.flatnonzero(connected)[1:]
     here = _Profile.at(cells, log_p)
     for _ in range(STEPS):
-        slope = here.scores(int(cells.group.max()) + 1).sum(axis=0)[free]
         step = np.zeros(len(log_p))
-        step[free] = np.linalg.solve(here.curvature()[np.ix_(free, free)], slope)
+        step[free] = np.linalg.solve(here.curvature()[np.ix_(free, free)], here.slope()[free])
         step = np.clip(step, -1, 1)
         for _ in range(20):
             there = _Profile.at(cells, here.log_p + step)
@@ -163,6 +159,50 @@ def _informative(cells: Cells, connected: NDArray[np.bool_]) -> Cells:
     cells = cells.take(connected[cells.position]).moved
     clicked = np.bincount(cells.document, cells.clicks)[cells.document] > 0
     return cells.take(clicked)
+
+
+@numba.njit(cache=True)
+def _best_relevance(
+    theta: NDArray[np.float64],
+    impressions: NDArray[np.float64],
+    clicks: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """log γ of every document by Newton's method, and its bound −max log p."""
+    documents = len(offsets) - 1
+    x, bound = np.empty(documents), np.empty(documents)
+    for d in range(documents):
+        cells = range(offsets[d], offsets[d + 1])
+        highest, clicked, seen = -np.inf, 0.0, 0.0
+        for i in cells:
+            highest = max(highest, theta[i])
+            clicked += clicks[i]
+            seen += impressions[i] * np.exp(theta[i])
+        bound[d] = -highest
+        x[d] = min(np.log(clicked / seen), bound[d] - 1e-3)
+        for _ in range(STEPS):
+            slope, bend = clicked, 0.0
+            for i in cells:
+                u = np.exp(theta[i] + x[d])
+                missed = (impressions[i] - clicks[i]) * u / (1 - u)
+                slope -= missed
+                bend += missed / (1 - u)
+            # Newton's steps may leap over the bound: go half the way to it instead.
+            step = (bound[d] - x[d]) / 2
+            if bend > 0:
+                step = min(step, slope / bend)
+            x[d] += step
+            if abs(step) < TOLERANCE:
+                break
+    return x, bound
+
+
+def _residual(
+    shown: NDArray[np.float64], clicked: NDArray[np.float64], u: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The derivative of the likelihood in log u."""
+    left = shown - clicked
+    return clicked - left * np.divide(u, 1 - u, out=np.zeros_like(u), where=left > 0)
 
 
 def _weight(cells: Cells, u: NDArray[np.float64]) -> NDArray[np.float64]:

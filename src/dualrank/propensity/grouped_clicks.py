@@ -44,7 +44,7 @@ class GroupedClicks:
 
     lists: RankedLists
     list_of: NDArray[np.int64]
-    group: NDArray[np.int64]
+    group: NDArray[np.int32]
     sessions: NDArray[np.int64]
     clicks: NDArray[np.int64]
     group_count: int
@@ -81,18 +81,22 @@ class GroupedClicks:
             groups, group = queries, query
         clicks = _clicks(log.list_of, log.clicks, log.counts, len(log.lists))
         sessions = log.sessions_per_list[shown]
-        return cls(log.lists, shown, group, sessions, clicks[shown], groups, "queries")
+        return cls(
+            log.lists, shown, group.astype(np.int32), sessions, clicks[shown], groups, "queries"
+        )
 
     @classmethod
     def _by_session(cls, log: ClickLog, rng: np.random.Generator) -> GroupedClicks:
         groups = min(_group_count(log.lists.depth, SESSION_GROUPS), log.sessions)
         pattern = np.repeat(np.arange(len(log.counts)), log.counts)
-        group = rng.permutation(len(pattern)) % groups
-        key, row = np.unique(log.list_of[pattern] * groups + group, return_inverse=True)
+        place = log.list_of[pattern].astype(np.int64) * groups
+        place += rng.integers(groups, size=len(pattern))
+        key, row = np.unique(place, return_inverse=True)
         ones = np.ones(len(pattern), dtype=np.int64)
         clicks = _clicks(row, log.clicks, ones, len(key), pattern)
         sessions = np.bincount(row, minlength=len(key)).astype(np.int64)
-        return cls(log.lists, key // groups, key % groups, sessions, clicks, groups, "sessions")
+        group = (key % groups).astype(np.int32)
+        return cls(log.lists, key // groups, group, sessions, clicks, groups, "sessions")
 
     @property
     def depth(self) -> int:
@@ -134,30 +138,32 @@ class Cells:
     position: NDArray[np.int64]
     impressions: NDArray[np.float64]
     clicks: NDArray[np.float64]
-    cell: NDArray[np.int64]
-    group: NDArray[np.int64]
+    cell: NDArray[np.int32]
+    group: NDArray[np.int32]
     shown: NDArray[np.float64]
     clicked: NDArray[np.float64]
 
     @classmethod
     def of(cls, grouped: GroupedClicks) -> Cells:
         """Count pairs at positions."""
-        row, position = np.nonzero(grouped.mask)
+        row, position = (index.astype(np.int32) for index in np.nonzero(grouped.mask))
         documents = grouped.lists.documents[grouped.list_of[row], position].astype(np.int64)
         place = documents * grouped.depth + position
+        del documents
         shown = grouped.sessions[row].astype(np.float64)
         clicked = grouped.clicks[row, position].astype(np.float64)
         impressions = np.bincount(place, shown).astype(np.float64)
         clicks = np.bincount(place, clicked).astype(np.float64)
         places = np.flatnonzero(impressions)
-        index = np.zeros(len(impressions), dtype=np.int64)
+        index = np.zeros(len(impressions), dtype=np.int32)
         index[places] = np.arange(len(places))
         cell, group = index[place], grouped.group[row]
+        del row, position, place, index
         if grouped.over == "queries":
             # A pair belongs to one query, so that its sums are those of the query's group.
-            of_cell = np.zeros(len(places), dtype=np.int64)
+            of_cell = np.zeros(len(places), dtype=np.int32)
             of_cell[cell] = group
-            cell, group = np.arange(len(places)), of_cell
+            cell, group = np.arange(len(places), dtype=np.int32), of_cell
             shown, clicked = impressions[places], clicks[places]
         return cls(
             grouped.depth,
@@ -173,7 +179,7 @@ class Cells:
 
     def take(self, chosen: NDArray[np.bool_]) -> Cells:
         """These cells only."""
-        index = np.cumsum(chosen) - 1
+        index = np.cumsum(chosen, dtype=np.int32) - np.int32(1)
         entries = chosen[self.cell]
         return Cells(
             self.depth,

@@ -59,19 +59,27 @@ def pair_swaps(grouped: GroupedClicks) -> Evidence:
 def swapped_lists(lists: RankedLists, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Pairs of lists that are the same but for an exchange of positions 1 and k + 1."""
     documents = lists.documents
-    full = np.flatnonzero(documents[:, k] != PADDING)
+    long = np.flatnonzero(documents[:, k] != PADDING)
+    if len(long) == 0:
+        return long, long
     order = np.arange(documents.shape[1])
     order[[0, k]] = k, 0
-    as_key = f"V{documents.dtype.itemsize * documents.shape[1]}"
-    keys, exchanged = (
-        np.ascontiguousarray(part).view(as_key)[:, 0]
-        for part in (documents[full], documents[full][:, order])
-    )
+    keys, exchanged = _digests(documents[long]), _digests(documents[long][:, order])
     unique, first = np.unique(keys, return_index=True)
     place = np.minimum(np.searchsorted(unique, exchanged), len(unique) - 1)
-    found = np.flatnonzero(unique[place] == exchanged) if len(full) else full
-    one, other = full[found], full[first[place[found]]]
-    return one[one < other], other[one < other]
+    one, other = long, long[first[place]]
+    found = (unique[place] == exchanged) & (one < other)
+    one, other = one[found], other[found]
+    # Different lists may share a digest, if hardly ever.
+    same = (documents[one][:, order] == documents[other]).all(axis=1)
+    return one[same], other[same]
+
+
+def _digests(documents: NDArray[np.int32]) -> NDArray[np.uint64]:
+    """A number for each list, which takes less time to compare than the list itself."""
+    rng = np.random.default_rng(0)
+    multipliers = rng.integers(2**63, size=documents.shape[1], dtype=np.uint64) * np.uint64(2)
+    return documents.astype(np.uint64) @ (multipliers + np.uint64(1))
 
 
 def _ratio(sums: NDArray[np.float64]) -> NDArray[np.float64]:
