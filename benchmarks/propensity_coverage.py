@@ -1,6 +1,6 @@
 """How often the 95% intervals of each estimator hold the true examination.
 
-    python -m benchmarks.propensity_coverage [--seeds 20] [--only NAME]
+    python -m benchmarks.propensity_coverage [--seeds 60] [--trained-seeds 20] [--only NAME,NAME]
 
 Every setting is a log of simulated users whose examination is known. First those in which an
 estimator's assumptions hold, in which between 90% and 99% of the intervals must cover the truth;
@@ -176,17 +176,21 @@ def curve(method: str, log: ClickLog, data: Dataset, ranker: DNN | Linear | None
 def main() -> int:
     """Print one line per setting and estimator."""
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("--seeds", type=int, default=20)
-    arguments.add_argument("--only", default="", help="an estimator, or the start of its name")
+    arguments.add_argument("--seeds", type=int, default=60)
+    arguments.add_argument("--trained-seeds", type=int, default=20, help="of networks and dla")
+    arguments.add_argument("--only", default="", help="estimators, or how their names start")
     options = arguments.parse_args()
+    wanted = tuple(options.only.split(","))
     failed = False
     print(f"{'setting':44} {'estimator':18} covered   error    bias  ends  seconds")
     for setting in SETTINGS:
-        methods = [m for m in setting.methods if m.startswith(options.only)]
+        methods = [m for m in setting.methods if m.startswith(wanted)]
+        trained = setting.ranker is not None or "dla" in methods
+        seeds = options.trained_seeds if trained else options.seeds
         covered: dict[str, list[NDArray[np.bool_]]] = {m: [] for m in methods}
         errors: dict[str, list[NDArray[np.float64]]] = {m: [] for m in methods}
         seconds = dict.fromkeys(methods, 0.0)
-        for seed in range(options.seeds if methods else 0):
+        for seed in range(seeds if methods else 0):
             log, data = setting.log(seed)
             for method in methods:
                 start = time.perf_counter()
@@ -206,7 +210,7 @@ def main() -> int:
             mark = "!" if bad else ("" if setting.holds else "(assumptions do not hold)")
             print(
                 f"{setting.name:44} {method:18} {share:7.1%} {np.sqrt((error**2).mean()):7.3f} "
-                f"{error.mean():7.3f} {ends:5d} {seconds[method] / options.seeds:8.2f} {mark}",
+                f"{error.mean():7.3f} {ends:5d} {seconds[method] / seeds:8.2f} {mark}",
                 flush=True,
             )
     return int(failed)
