@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+from dualrank.clicks.models.em import EM, Beta
+from dualrank.clicks.models.position_based import position_counts
+from dualrank.clicks.models.product_em import fit_product
 from dualrank.propensity.click_model import _informative, _Profile, position_based_model
 from dualrank.propensity.estimators import estimate
 from dualrank.propensity.grouped_clicks import GroupedClicks
@@ -66,3 +69,12 @@ def test_a_document_that_is_always_clicked_bounds_its_own_relevance(world):
     found = estimate(grouped, "pbm")
     assert np.isfinite(found.examination).all()
     assert (found.low <= found.examination).all()
+
+
+def test_the_click_models_em_without_priors_ends_at_the_same_curve(world):
+    log = world(queries=40, seed=5).of_several_rankers(30_000)
+    free = Beta(0.0, 0.0, 0.5)
+    counts = position_counts(log)
+    fit = fit_product(counts, free, EM(20_000, tolerance=1e-6), examination_prior=free)
+    found = estimate(log, "pbm", resamples=0).examination
+    np.testing.assert_allclose(found, fit.examination, rtol=2e-3)
