@@ -236,7 +236,7 @@ def test_validation_data_need_grades(log, dataset):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"method": "em"}, "unknown method 'em'; known are dla, ipw, naive"),
+        ({"method": "em"}, "unknown method 'em'; known are auto, dla, ipw, naive, click-model"),
         ({"method": "ipw"}, "method ipw needs a propensity; dla learns it from the clicks"),
         ({"propensity": TRUTH}, "method dla takes no propensity; ipw does"),
         ({"method": "naive", "propensity": TRUTH}, "method naive takes no propensity; ipw does"),

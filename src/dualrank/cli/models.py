@@ -43,6 +43,7 @@ class MethodName(StrEnum):
     dla = "dla"
     ipw = "ipw"
     naive = "naive"
+    click_model = "click-model"
 
 
 class RankerName(StrEnum):
@@ -75,6 +76,14 @@ def train(
     C: Annotated[float, typer.Option("--C", help="The SVM's weight of errors.")] = 100.0,
     propensity: Annotated[
         Path | None, typer.Option(help="Propensity JSON, for --method ipw.")
+    ] = None,
+    click_model: Annotated[
+        str | None,
+        typer.Option(help="Whose relevance --method click-model learns from: dbn, ubm, …"),
+    ] = None,
+    min_sessions: Annotated[
+        int | None,
+        typer.Option(help="Sessions a list needs for --method click-model (10).", min=1),
     ] = None,
     validation: Annotated[
         str, typer.Option(help="The share of queries held out, or LETOR text with grades.")
@@ -166,6 +175,8 @@ def train(
             method=method.value,
             ranker=rankers[ranker],
             propensity=given,
+            click_model=click_model,
+            min_sessions=min_sessions,
             validation=judged,
             scaling=scaling,
             settings=settings,

@@ -42,7 +42,8 @@ class Feedback(Protocol):
         """Draw `size` sessions; those without a label are counted but left out."""
 
 
-def _require_comparisons(lists: RankedLists) -> None:
+def require_comparisons(lists: RankedLists) -> None:
+    """Refuse lists on which no document could be preferred to another."""
     if not (lists.mask.sum(axis=1) > 1).any():
         raise DataError("no list shows two documents: there is nothing to prefer one over another")
 
@@ -60,7 +61,7 @@ class SimulatedClicks:
     ) -> None:
         self.lists = lists
         self._sessions = sessions
-        _require_comparisons(lists)
+        require_comparisons(lists)
         grades = lists.gather(dataset.require_grades())
         self._pages = user.browse(grades, lists.mask, dataset.max_grade)
 
@@ -115,7 +116,7 @@ class LoggedClicks:
             raise DataError(
                 f"none of the {log.sessions} sessions has a click: there is nothing to learn from"
             )
-        _require_comparisons(log.lists)
+        require_comparisons(log.lists)
         self.lists = log.lists
         self._list_of, self._contexts, clicks, sessions = _together(log, context)
         self._labels = (clicks / np.maximum(sessions, 1)[:, None]).astype(np.float32)

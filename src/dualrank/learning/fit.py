@@ -21,6 +21,11 @@ from dualrank.learning.auto import (
     choose_by_grades,
     harvested_propensity,
 )
+from dualrank.learning.extracted_relevance import (
+    MIN_SESSIONS,
+    ExtractedRelevance,
+    extract_relevance,
+)
 from dualrank.learning.feedback import LoggedClicks
 from dualrank.learning.model import Model
 from dualrank.learning.settings import TrainingSettings
@@ -41,8 +46,8 @@ from dualrank.rankers.network import DNN, Linear, Network
 from dualrank.rankers.ranking_svm import RankingSVM
 from dualrank.version import __version__
 
-Method = Literal["auto", "dla", "ipw", "naive"]
-METHODS: tuple[Method, ...] = ("auto", "dla", "ipw", "naive")
+Method = Literal["auto", "dla", "ipw", "naive", "click-model"]
+METHODS: tuple[Method, ...] = ("auto", "dla", "ipw", "naive", "click-model")
 
 
 def fit(
@@ -54,6 +59,8 @@ def fit(
     propensity: Propensity | None = None,
     position_model: PositionModelName | None = None,
     context: str | None = None,
+    click_model: str | None = None,
+    min_sessions: int | None = None,
     validation: Dataset | float = 0.1,
     scaling: str = "standard",
     settings: TrainingSettings | None = None,
@@ -64,7 +71,9 @@ def fit(
 
     `dla` learns the propensities with the ranker; `ipw` takes `propensity`; `naive` believes every
     click; `auto` trains the naive ranker and one per correction that the log allows, and takes the
-    correction that predicts held-out clicks clearly better, if any.
+    correction that predicts held-out clicks clearly better, if any. `click-model` learns from the
+    relevance that a `click_model` (`dbn`, unless given) extracts from lists that were displayed in
+    at least `min_sessions` sessions (10).
 
     `validation` is a judged data set, by whose `settings.metric` the best ranker is kept, or the
     share of queries whose clicks are held out for that; 0 keeps the last ranker. With few queries
@@ -79,6 +88,7 @@ def fit(
     settings = settings or TrainingSettings()
     ranker = DNN() if ranker is None else ranker
     _check(log, dataset, method, ranker, propensity)
+    extraction = _extraction(method, click_model, min_sessions)
     if method == "auto":
         return _fit_best(
             log,
@@ -107,6 +117,10 @@ def fit(
     }
     if method == "dla":
         training |= {"position_model": position_model, "context": context}
+    relevance = None
+    if extraction is not None:
+        training |= {"click_model": extraction[0], "min_sessions": extraction[1]}
+        log, relevance = extract_relevance(log, *extraction)
     if isinstance(ranker, RankingSVM):
         examination = None
         if propensity is not None:
@@ -121,10 +135,12 @@ def fit(
     trainer = Trainer(
         network,
         torch.from_numpy(features),
-        LoggedClicks(log, context),
+        LoggedClicks(log, context) if relevance is None else ExtractedRelevance(log, relevance),
         weighting,
         settings,
-        validation=_validation(validation, held_out, features, scaler, settings, weighting),
+        validation=_validation(
+            validation, held_out, features, scaler, settings, weighting, relevance
+        ),
     )
     identity = {
         "method": method,
@@ -136,6 +152,7 @@ def fit(
         "examination": None if propensity is None else propensity.examination.tolist(),
         "position_model": position_model,
         "context": context,
+        "extraction": extraction,
         "data": training["data"],
     }
     history = trainer.run(
@@ -255,6 +272,8 @@ def _check(
         raise SettingsError(f"method {method} takes no propensity; ipw does")
     if method == "dla" and isinstance(ranker, RankingSVM):
         raise SettingsError("the Ranking SVM has no dual learning; use method ipw or naive")
+    if method == "click-model" and isinstance(ranker, RankingSVM):
+        raise SettingsError("the Ranking SVM learns from clicks, not from extracted relevance")
     if log.lists.documents.max() >= dataset.document_count:
         raise DataError("the log shows documents that this data set does not have")
 
@@ -302,6 +321,19 @@ def _position_model_name(
     )
 
 
+def _extraction(
+    method: Method, click_model: str | None, min_sessions: int | None
+) -> tuple[str, int] | None:
+    """The click model to extract relevance with, and how many sessions a list must have."""
+    if method == "click-model":
+        return click_model or "dbn", MIN_SESSIONS if min_sessions is None else min_sessions
+    if click_model is not None or min_sessions is not None:
+        raise SettingsError(
+            f"method {method} extracts no relevance, so it takes no click model or min_sessions"
+        )
+    return None
+
+
 def _weighting(
     method: Method,
     log: ClickLog,
@@ -337,12 +369,15 @@ def _validation(
     scaler: Scaler,
     settings: TrainingSettings,
     weighting: Weighting,
+    relevance: NDArray[np.float32] | None,
 ) -> Validation | None:
     if isinstance(validation, Dataset):
         scaled = scaler.transform(validation.features)
         return OnGrades(scaled, validation, settings.metric)
     if held_out is not None:
-        return OnHeldOutClicks(features, held_out, weighting.propensity, settings.max_weight)
+        return OnHeldOutClicks(
+            features, held_out, weighting.propensity, settings.max_weight, relevance
+        )
     return None
 
 

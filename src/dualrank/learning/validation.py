@@ -61,7 +61,8 @@ class OnHeldOutClicks:
         Σ_i w_i Σ c_i / log2(1 + rank_i)  /  Σ_i w_i Σ c_i
 
     over positions i and all clicks c_i there, with the inverse propensity weights w believed now.
-    What is measured are the inner sums, one per displayed position.
+    What is measured are the inner sums, one per displayed position. Where a click model has
+    extracted the `relevance` of documents, that stands in the place of their clicks.
     """
 
     def __init__(
@@ -70,9 +71,14 @@ class OnHeldOutClicks:
         log: ClickLog,
         believed: Callable[[], Propensity | None],
         max_weight: float = np.inf,
+        relevance: NDArray[np.float32] | None = None,
     ) -> None:
         self._documents, self._mask = log.lists.documents, log.lists.mask
         self._clicks = log.clicks_per_list.astype(np.float64)
+        if relevance is not None:
+            self._clicks = log.sessions_per_list[:, None] * log.lists.gather(relevance).astype(
+                float
+            )
         self._believed = believed
         self._max_weight = max_weight
         rows, self._row_of = np.unique(self._documents[self._mask], return_inverse=True)

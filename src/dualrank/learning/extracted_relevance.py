@@ -1,0 +1,54 @@
+"""Relevance that a click model extracted in the place of clicks: the paper's UBM and DBN rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.clicks.models.registry import click_model
+from dualrank.data.click_log import ClickLog
+from dualrank.errors import DataError, SettingsError
+from dualrank.learning.feedback import Batch, require_comparisons
+
+MIN_SESSIONS = 10
+"""The paper removes lists with fewer sessions: too little is known of their documents."""
+
+
+def extract_relevance(
+    log: ClickLog, name: str, min_sessions: int
+) -> tuple[ClickLog, NDArray[np.float32]]:
+    """The lists with enough sessions, and the relevance of every document by a click model.
+
+    Relevance is per index of the log; documents that are not on these lists have 0.
+    """
+    if min_sessions < 1:
+        raise SettingsError(f"min_sessions is at least 1, not {min_sessions}")
+    model = click_model(name)
+    enough = np.flatnonzero(log.sessions_per_list >= min_sessions)
+    if len(enough) == 0:
+        most = log.sessions_per_list.max(initial=0)
+        raise DataError(
+            f"no list was displayed in {min_sessions} sessions or more (the most is {most}): there "
+            "is too little to extract relevance from; lower min_sessions, or use method dla"
+        )
+    kept = log.take_lists(enough)
+    model.fit(kept)
+    shown = model.fitted.observations > 0
+    values = np.where(shown, model.relevance_of_pairs().values, 0.0)
+    return kept, values.astype(np.float32)
+
+
+class ExtractedRelevance:
+    """Lists drawn in proportion to their sessions, as clicks are, with relevance as labels."""
+
+    def __init__(self, log: ClickLog, relevance: NDArray[np.float32]) -> None:
+        require_comparisons(log.lists)
+        self.lists = log.lists
+        self._labels = log.lists.gather(relevance)
+        self._cumulative = np.cumsum(log.sessions_per_list)
+
+    def draw(self, size: int, rng: np.random.Generator) -> Batch:
+        """Draw lists in proportion to their sessions."""
+        tickets = rng.integers(self._cumulative[-1], size=size)
+        chosen = np.searchsorted(self._cumulative, tickets, side="right")
+        return Batch(self.lists.documents[chosen], self._labels[chosen], size)
