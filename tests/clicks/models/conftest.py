@@ -1,13 +1,19 @@
 """Small worlds in which every parameter is known."""
 
+import io
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+import zstandard
 
 from dualrank.clicks.models.fitted import Fitted
 from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.clicks.models.registry import MODELS
+from dualrank.data.click_log import ClickLog
 from dualrank.data.lists import PADDING, RankedLists
 
 DEPTH = 4
@@ -88,3 +94,32 @@ def known_model():
 @pytest.fixture(scope="session")
 def with_values():
     return _with_values
+
+
+@pytest.fixture(scope="session")
+def yandex():
+    """Real result pages of Yandex, split as in the file."""
+    folder = os.environ.get("DUALRANK_DATA")
+    if folder is None:
+        pytest.skip("DUALRANK_DATA is not set: it names the folder that holds yandex_clicks/")
+    path = Path(folder) / "yandex_clicks" / "sessions.tsv.zst"
+    with path.open("rb") as file:
+        text = io.TextIOWrapper(zstandard.ZstdDecompressor().stream_reader(file), "utf-8")
+        rows = [line.rstrip("\n").split("\t") for line in text][1:]
+    sessions = np.repeat(np.arange(len(rows)), 10)
+    table = pa.table(
+        {
+            "session_id": sessions,
+            "query_id": np.array([row[1] for row in rows])[sessions],
+            "doc_id": [document for row in rows for document in row[2].split()],
+            "position": np.tile(np.arange(1, 11), len(rows)),
+            "clicked": [click == "1" for row in rows for click in row[3].split()],
+            "split": np.array([row[0] for row in rows])[sessions],
+        }
+    )
+    log = ClickLog.from_frame(table, contexts=["split"])
+    split = log.column("split")
+    return {
+        name: log.take_rows(np.flatnonzero(split.codes == code))
+        for code, name in enumerate(split.names)
+    }
