@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-MODULES = ("training", "evaluation", "letor_reading", "ranking_svm")
+MODULES = ("training", "evaluation", "letor_reading", "ranking_svm", "click_models")
 
 
 def main() -> int:

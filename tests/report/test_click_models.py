@@ -57,7 +57,7 @@ def test_the_figure_names_every_model_and_keeps_the_cascade_in_sight():
     ET.fromstring(svg)
     for name in ("rank-ctr", "pbm", "ubm", "cascade"):
         assert f">{name}<" in svg
-    assert ">-50.000<" in svg
+    assert ">−50.000<" in svg
 
 
 @pytest.mark.parametrize("scores", [SCORES[1:2], SCORES[3:]])

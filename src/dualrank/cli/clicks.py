@@ -53,7 +53,7 @@ def fit(
     out: Annotated[
         Path | None, typer.Option("--out", help="Keep the model (.parquet or .json).")
     ] = None,
-    prior_strength: PriorStrength = 1.0,
+    prior_strength: PriorStrength = 2.0,
     max_iterations: MaxIterations = 5_000,
     tolerance: Tolerance = 0.01,
     seed: Seed = 0,
@@ -117,7 +117,7 @@ def compare(
     figure: Annotated[
         Path | None, typer.Option("--figure", help="Draw the comparison (.svg or .png).")
     ] = None,
-    prior_strength: PriorStrength = 1.0,
+    prior_strength: PriorStrength = 2.0,
     max_iterations: MaxIterations = 5_000,
     tolerance: Tolerance = 0.01,
     seed: Seed = 0,
@@ -181,7 +181,7 @@ def relevance(
     min_sessions: Annotated[
         int, typer.Option(help="Leave out documents displayed in fewer sessions.", min=1)
     ] = 1,
-    prior_strength: PriorStrength = 1.0,
+    prior_strength: PriorStrength = 2.0,
     max_iterations: MaxIterations = 5_000,
     tolerance: Tolerance = 0.01,
     seed: Seed = 0,

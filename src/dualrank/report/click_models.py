@@ -98,7 +98,7 @@ def comparison_figure(scores: Sequence[Score]) -> Figure:
             [max(score.log_likelihood, edge)], [y], "<" if far else "o", color=color, ms=7, **EDGE
         )
         left.annotate(
-            f"{score.log_likelihood:.3f}",
+            f"{score.log_likelihood:.3f}".replace("-", "−"),
             (1.0, y),
             xycoords=("axes fraction", "data"),
             xytext=(4, 0),

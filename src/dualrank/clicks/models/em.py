@@ -99,7 +99,7 @@ class Prior:
     tools have, would call most documents of a web log more attractive the less is known of them.
     """
 
-    strength: float = 1.0
+    strength: float = 2.0
     mean: float | None = None
 
     def __post_init__(self) -> None:
