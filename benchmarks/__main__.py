@@ -3,7 +3,14 @@
 import subprocess
 import sys
 
-MODULES = ("training", "evaluation", "letor_reading", "ranking_svm", "click_models")
+MODULES = (
+    "training",
+    "evaluation",
+    "letor_reading",
+    "ranking_svm",
+    "click_models",
+    "documents",
+)
 
 
 def main() -> int:
