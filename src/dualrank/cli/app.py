@@ -9,7 +9,16 @@ from typing import Annotated
 
 import typer
 
-from dualrank.cli import clicks, data, documents, experiments, logs, models, propensity
+from dualrank.cli import (
+    click_models,
+    clicks,
+    data,
+    documents,
+    experiments,
+    logs,
+    models,
+    propensity,
+)
 from dualrank.errors import DualrankError
 from dualrank.version import __version__
 
@@ -27,6 +36,7 @@ logs.add_to(app)
 models.add_to(app)
 propensity.add_to(app)
 documents.add_to(app)
+click_models.add_to(app)
 clicks.add_to(app)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,6 @@ from dualrank.errors import SettingsError
 
 if TYPE_CHECKING:
     from dualrank.experiments.results import Results
-    from dualrank.experiments.tasks import AnyTask
 
 Jobs = Annotated[
     int, typer.Option(help="Processes at a time, one thread each; 0: one per core.", min=0)
@@ -304,37 +304,39 @@ def _fold(text: str) -> int | None:
 
 
 def _run(
-    tasks: Sequence[AnyTask],
+    tasks: Sequence[object],
     run: Callable[..., Results],
     out: Path,
     jobs: int,
     as_json: bool,
     command: str,
 ) -> None:
-    from dualrank.experiments.kept_runs import KeptRuns
     from dualrank.report.directory import write_experiment
 
-    names = [str(task) for task in tasks]
+    with followed(tasks, out) as options:
+        results = run(jobs=jobs or os.cpu_count() or 1, **options)
+        results.settings["command"] = command
+        files = write_experiment(results, out)
+    _show(results, files, as_json)
+
+
+@contextmanager
+def followed(tasks: Sequence[object], out: Path) -> Iterator[dict[str, Any]]:
+    """Bars for tasks, and a place that keeps finished ones until all is written."""
+    from dualrank.experiments.kept_runs import KeptRuns
+
     kept = KeptRuns(out / "unfinished")
     with progress_bars() as progress:
-        whole = progress.add_task("all", total=len(names))
+        whole = progress.add_task("all", total=len(tasks))
         bars: dict[int, Any] = {}
 
         def report(index: int, done: int, total: int) -> None:
             if index not in bars:
-                bars[index] = progress.add_task(f"  {names[index]}", total=total)
+                bars[index] = progress.add_task(f"  {tasks[index]}", total=total)
             progress.update(bars[index], completed=done, total=total, visible=done < total)
 
-        results = run(
-            jobs=jobs or os.cpu_count() or 1,
-            report=report,
-            finished=lambda: progress.advance(whole),
-            kept=kept,
-        )
-    results.settings["command"] = command
-    files = write_experiment(results, out)
+        yield {"report": report, "finished": lambda: progress.advance(whole), "kept": kept}
     kept.clear()
-    _show(results, files, as_json)
 
 
 def _show(results: Results, files: list[Path], as_json: bool) -> None:

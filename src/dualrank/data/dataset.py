@@ -82,9 +82,10 @@ class Dataset:
             query_ids=names,
             doc_ids=None if doc_ids is None else np.asarray(doc_ids).astype(str),
             feature_names=None if feature_names is None else tuple(feature_names),
-        )._with_grades(grades, max_grade)
+        ).with_grades(grades, max_grade)
 
-    def _with_grades(self, grades: ArrayLike | None, max_grade: float | None) -> Dataset:
+    def with_grades(self, grades: ArrayLike | None, max_grade: float | None = None) -> Dataset:
+        """The same documents with these grades, checked."""
         if grades is None:
             return replace(self, max_grade=max_grade or 0.0)
         values = np.ascontiguousarray(grades, dtype=np.float32)

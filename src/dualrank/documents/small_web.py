@@ -79,10 +79,7 @@ def generate_web(size: WebSize | None = None, seed: int = 0) -> SmallWeb:
     words = _invent_words(size.topics * _TOPIC_WORDS + _COMMON_WORDS, rng)
     topic_words = words[: size.topics * _TOPIC_WORDS].reshape(size.topics, _TOPIC_WORDS)
     keys = np.stack(
-        [
-            rng.permutation(_TOPIC_WORDS)[:_KEY_WORDS]
-            for _ in range(size.topics * size.subtopics)
-        ]
+        [rng.permutation(_TOPIC_WORDS)[:_KEY_WORDS] for _ in range(size.topics * size.subtopics)]
     ).reshape(size.topics, size.subtopics, _KEY_WORDS)
     vocabulary = _Vocabulary(words[size.topics * _TOPIC_WORDS :], topic_words, keys)
     topic = rng.integers(size.topics, size=size.pages)
@@ -126,7 +123,7 @@ class _Vocabulary:
     def query(self, topic: int, subtopic: int, rng: np.random.Generator) -> str:
         """Two or three key words, at times with a common word."""
         chosen = rng.permutation(self.key_words(topic, subtopic))[: rng.integers(2, 4)]
-        beside = self.frequent(1, rng) if rng.random() < 0.3 else []
+        beside = self.frequent(int(rng.random() < 0.3), rng)
         return " ".join([*chosen, *beside])
 
     def text(
@@ -167,7 +164,9 @@ def _page(
         title = rng.choice(vocabulary.topics[topic], 2).tolist()
     title += vocabulary.frequent(int(rng.integers(1, 4)), rng).tolist()
     site = f"{vocabulary.topics[topic][number % 3]}{('.org', '.com', '.net')[number % 3]}"
-    slug = "-".join(rng.permutation(key)[:2]) if rng.random() < 0.3 + 0.5 * quality else f"p{number}"
+    slug = (
+        "-".join(rng.permutation(key)[:2]) if rng.random() < 0.3 + 0.5 * quality else f"p{number}"
+    )
     depth = int(rng.integers(0, 2)) + (int(rng.integers(2, 5)) if kind in (_FORUM, _SPAM) else 0)
     path = "/".join([*vocabulary.frequent(depth, rng), slug])
     return {

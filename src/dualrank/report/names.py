@@ -69,6 +69,18 @@ METHODS = {
         "sky",
         "X",
     ),
+    "click-model-pbm": Method(
+        "DNN, PBM",
+        "The same neural ranker, trained on relevance from the position-based model.",
+        "vermilion",
+        "p",
+    ),
+    "click-model-document-ctr": Method(
+        "DNN, click-through",
+        "The same neural ranker, trained on the share of displays on which a page was clicked.",
+        "green",
+        ">",
+    ),
     "auto": Method(
         "DNN, auto",
         "The correction that the diagnosis of the log chose.",
@@ -91,7 +103,7 @@ METHODS = {
 }
 
 _FAMILIES = {"map": "MAP", "ndcg": "nDCG", "err": "ERR", "dcg": "DCG", "mrr": "MRR"}
-_SETTINGS = {"eta": "η", "epsilon": "ε"}
+_SETTINGS = {"eta": "η", "epsilon": "ε", "sessions_per_list": "sessions per list"}
 
 
 def method(name: str) -> Method:

@@ -37,6 +37,8 @@ _TITLES = {
     "demo": "Learning to rank from biased clicks",
     "oracle-mode": "Learning to rank from biased clicks: oracle mode",
     "realistic-mode": "Learning to rank from biased clicks: realistic mode",
+    "click-models": "Dual learning and click models",
+    "click-models-by-sessions": "Dual learning and click models, by sessions per list",
     "drift": "Learning to rank from biased clicks while users change",
 }
 _SETTINGS = {

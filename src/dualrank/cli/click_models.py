@@ -1,0 +1,163 @@
+"""`dualrank reproduce click-models`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dualrank.cli.documents import Chinese, Stemmer, StopWords
+from dualrank.cli.experiments import Jobs, Out, followed, reproduce
+from dualrank.cli.terminal import Json, Seed, print_json, result_console
+from dualrank.errors import SettingsError
+
+if TYPE_CHECKING:
+    from dualrank.experiments.own_log import OwnLog
+    from dualrank.experiments.text_collection import TextCollection
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command, in the group that `experiments` made."""
+    reproduce.command("click-models")(click_models)
+
+
+def click_models(
+    data: Annotated[
+        str, typer.Option(help="small-web (generated), msrd-movies, nfcorpus or stanford-web.")
+    ] = "small-web",
+    root: Annotated[
+        Path | None,
+        typer.Option(envvar="DUALRANK_DATA", help="The folder above the public collections."),
+    ] = None,
+    pages: Annotated[Path | None, typer.Option(help="Your own pages.")] = None,
+    queries: Annotated[Path | None, typer.Option(help="Your own queries.")] = None,
+    log: Annotated[Path | None, typer.Option(help="Your own click log.")] = None,
+    judgments: Annotated[
+        Path | None, typer.Option(help="Grades of pages for some queries: query_id, doc_id, grade.")
+    ] = None,
+    stemmer: Stemmer = None,
+    stop_words: StopWords = False,
+    chinese: Chinese = False,
+    min_sessions: Annotated[
+        int, typer.Option(help="Leave out lists of your log with fewer sessions.", min=1)
+    ] = 10,
+    user: Annotated[
+        str, typer.Option(help="Who clicks: mixed, or pbm, ubm, dbn, dcm, cascade, pbm-trust, …")
+    ] = "mixed",
+    table_sessions: Annotated[
+        int, typer.Option(help="Sessions per list in the log of Table 3, on average.", min=1)
+    ] = 50,
+    sessions: Annotated[
+        str, typer.Option(help="Sessions per list of further logs, separated by commas; or none.")
+    ] = "2,10,50,250",
+    methods: Annotated[
+        str | None, typer.Option(help="Only these rows, separated by commas.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Training steps.", min=1)] = None,
+    seeds: Annotated[int, typer.Option(help="How many seeds.", min=1)] = 5,
+    out: Out = Path("runs/click-models"),
+    seed: Seed = 0,
+    jobs: Jobs = 0,
+    as_json: Json = False,
+) -> None:
+    """The paper's Table 3: dual learning against click models, from web pages and a click log.
+
+    Without own data, on a generated web with simulated users of several kinds; with --pages,
+    --queries, --log and --judgments on yours. Simulated logs have queries that are asked often and
+    rarely, reported apart; further logs have equally many --sessions on every list, to show how
+    many of them click models need.
+
+    Example: dualrank reproduce click-models --seeds 5
+
+    Example: dualrank reproduce click-models --pages crawl/ --queries queries.tsv
+    --log clicks.parquet --judgments judgments.tsv
+    """
+    from dataclasses import replace
+
+    from dualrank.experiments.click_models import (
+        METHODS,
+        RECIPE,
+        WITHOUT_GRADES,
+        ClickModels,
+        run_click_models,
+    )
+    from dualrank.experiments.own_log import OwnLog
+    from dualrank.experiments.text_collection import TextCollection
+    from dualrank.report.directory import write_experiment
+    from dualrank.report.head_and_tail import head_and_tail
+    from dualrank.report.terminal import print_report
+    from dualrank.storage import write_text
+
+    own = {"--pages": pages, "--queries": queries, "--log": log, "--judgments": judgments}
+    words = ["dualrank reproduce click-models"]
+    collection: TextCollection | OwnLog
+    if pages and queries and log and judgments:
+        from dualrank.documents.tokens import Tokeniser
+
+        tokeniser = Tokeniser(stemmer, stop_words, chinese)
+        collection = OwnLog(pages, queries, log, judgments, tokeniser, min_sessions)
+        words += [f"{name} {path}" for name, path in own.items()]
+    elif any(own.values()):
+        missing = ", ".join(name for name, path in own.items() if path is None)
+        raise SettingsError(f"own data are pages, queries, log and judgments; give also {missing}")
+    else:
+        collection = TextCollection(data, None if data == "small-web" else root)
+        words += [f"--data {data} --user {user} --table-sessions {table_sessions}"]
+        words += [f"--sessions {sessions}"]
+    known = WITHOUT_GRADES if isinstance(collection, OwnLog) else METHODS
+    recipe = RECIPE
+    if steps is not None:
+        recipe = replace(recipe, training=replace(recipe.training, steps=steps))
+        words.append(f"--steps {steps}")
+    experiment = ClickModels(
+        collection,
+        user,
+        recipe,
+        tuple(range(seed, seed + seeds)),
+        tuple(name.strip() for name in methods.split(",")) if methods else known,
+        table_sessions,
+        _sizes(sessions),
+    )
+    words += [f"--methods {methods}"] if methods else []
+    command = " ".join([*words, f"--seeds {seeds} --seed {seed}"])
+    with followed(experiment.tasks, out) as options:
+        table, by_sessions = run_click_models(
+            experiment, jobs=jobs or os.cpu_count() or 1, **options
+        )
+        table.settings["command"] = command
+        files = write_experiment(table, out)
+        parts = head_and_tail(table)
+        if parts:
+            write_text(out / "head-and-tail.md", parts)
+            files.append(out / "head-and-tail.md")
+        if by_sessions is not None:
+            by_sessions.settings["command"] = command
+            write_experiment(by_sessions, out / "sessions")
+    if as_json:
+        content: dict[str, Any] = table.model_dump(mode="json")
+        if by_sessions is not None:
+            content["by_sessions"] = by_sessions.model_dump(mode="json")
+        print_json(content)
+        return
+    console = result_console()
+    print_report(table, console, files)
+    if parts:
+        console.print("\n" + parts)
+    if by_sessions is not None:
+        from dualrank.report.verdict import verdict
+
+        console.print(" ".join(verdict(by_sessions)))
+        console.print(f"By sessions per list: {out / 'sessions' / 'report.html'}")
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    if text == "none":
+        return ()
+    try:
+        return tuple(int(number) for number in text.split(","))
+    except ValueError as error:
+        raise SettingsError(
+            f"--sessions takes whole numbers separated by commas, or none, not {text!r}"
+        ) from error

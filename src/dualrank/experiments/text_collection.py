@@ -1,0 +1,223 @@
+"""Text with queries and judgments, for the experiment with click models.
+
+Each becomes a table of pages, which goes the way of any user's pages: fields, words, the 33
+features. `stanford-web` has no bodies, only where the words of the queries stand in them, and how
+long they are; its content is those words and as many others as are missing.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+from dualrank.data.dataset import Dataset
+from dualrank.documents.candidates import extract
+from dualrank.documents.features import FEATURE_NAMES
+from dualrank.documents.pages import HeldPages
+from dualrank.documents.small_web import MAX_GRADE, WebSize, generate_web
+from dualrank.documents.tables import Pairs, Queries
+from dualrank.documents.tokens import Tokeniser
+from dualrank.errors import DataError, SettingsError
+
+COLLECTIONS = ("small-web", "msrd-movies", "nfcorpus", "stanford-web")
+CANDIDATES = 100
+ENGINE = FEATURE_NAMES.index("bm25_whole")
+_ENGLISH = Tokeniser("english", stop_words=True)
+_QUERIES = {"train": 1_000, "valid": 150, "test": 300}
+
+
+@dataclass(frozen=True)
+class TextCollection:
+    """The generated small web, or a public collection below `root`."""
+
+    name: str = "small-web"
+    root: Path | None = None
+    size: WebSize = field(default_factory=WebSize)
+
+    def __post_init__(self) -> None:
+        if self.name not in COLLECTIONS:
+            raise SettingsError(
+                f"unknown collection {self.name!r}; known are {', '.join(COLLECTIONS)}"
+            )
+        if self.name != "small-web":
+            folder = (self.root or Path()) / self.name.replace("-", "_")
+            if self.root is None or not folder.is_dir():
+                raise DataError(f"{folder}: the collection {self.name} is not there")
+
+    @property
+    def new_for_every_seed(self) -> bool:
+        """Whether every seed is tested on other queries."""
+        return self.name == "small-web"
+
+    def load(self, seed: int) -> TextSplits:
+        """Features and grades of training, validation and test queries."""
+        if self.name == "small-web":
+            return _small_web(self.size, seed)
+        folder = self.root / self.name.replace("-", "_")  # type: ignore[operator]
+        return {"msrd-movies": _movies, "nfcorpus": _nfcorpus, "stanford-web": _stanford}[
+            self.name
+        ](folder)
+
+
+@dataclass(frozen=True, eq=False)
+class TextSplits:
+    """Judged queries with their candidates; `engine` is the score by which they are displayed."""
+
+    train: Dataset
+    valid: Dataset
+    test: Dataset
+    pages: int
+
+    @staticmethod
+    def engine(dataset: Dataset) -> NDArray[np.float64]:
+        """BM25 on the whole document."""
+        return dataset.features[:, ENGINE].astype(np.float64)
+
+
+def _small_web(size: WebSize, seed: int) -> TextSplits:
+    web = generate_web(size, seed)
+    found = extract(web.pages, web.queries, CANDIDATES, jobs=1)
+    pairs = found.candidates
+    page = np.array([int(name.removeprefix("page")) for name in found.pages.doc_ids.tolist()])
+    grades = web.grades(pairs.queries, page[pairs.documents])
+    data = found.dataset().with_grades(grades, MAX_GRADE)
+    order = np.random.default_rng([seed, 0x_5EB]).permutation(len(data))
+    return _cut(data, order[: len(data) * 7 // 10], order[len(data) * 7 // 10 :], found.pages.pages)
+
+
+def _movies(folder: Path) -> TextSplits:
+    rows = []
+    with gzip.open(folder / "movies-corpus.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for movie in map(json.loads, lines):
+            parts = [movie.get("overview"), movie.get("director"), str(movie.get("year", ""))]
+            for name in ("tags", "genres", "actors", "characters"):
+                parts += movie.get(name) or []
+            content = " ".join(str(part) for part in parts if part)
+            rows.append(
+                {"doc_id": movie["id"], "title": movie.get("title") or "", "content": content}
+            )
+    with gzip.open(folder / "movies-judgments.tsv.gz", "rt", encoding="utf-8") as lines:
+        next(lines)
+        judged = [line.rstrip("\n").split("\t") for line in lines]
+    texts = {query_id: text for query_id, text, _, _ in judged}
+    return _from_judged(rows, texts, [(q, d, float(g)) for q, _, d, g in judged], 1.0)
+
+
+def _stanford(folder: Path) -> TextSplits:
+    bodies = {
+        str(row["url"]): str(row["text"]) for row in _lines(folder / "matched_bodies.jsonl.zst")
+    }
+    pages: dict[str, dict[str, Any]] = {}
+    hits: dict[str, dict[str, int]] = defaultdict(dict)
+    judged, texts = [], {}
+    for row in _lines(folder / "pairs.jsonl.zst"):
+        url, query = str(row["url"]), str(row["query"])
+        texts[query] = query
+        judged.append((query, url, float(np.clip(np.round(row["rel"]), 0, 3))))
+        hits[url] |= {word: len(places) for word, places in row["body_hits"].items()}
+        pages[url] = {
+            "doc_id": url,
+            "url": url,
+            "title": row["title"],
+            "length": row["body_length"],
+        }
+    for url, page in pages.items():
+        words = [word for word, count in hits[url].items() for _ in range(count)]
+        missing = max(int(page.pop("length")) - len(words), 0)
+        words += [f"other{i}" for i in range(missing)]
+        page["content"] = bodies.get(url, " ".join(words))
+    return _from_judged(list(pages.values()), texts, judged, 3.0)
+
+
+def _from_judged(
+    rows: list[dict[str, Any]],
+    texts: dict[str, str],
+    judged: list[tuple[str, str, float]],
+    max_grade: float,
+) -> TextSplits:
+    """The judged pages of each query are its candidates; queries fall to parts by their hash."""
+    parts = _parts(texts)
+    chosen = {query: texts[query] for query in (*parts["train"], *parts["valid"], *parts["test"])}
+    kept = sorted((row for row in judged if row[0] in chosen), key=lambda row: row[0])
+    queries, documents, grades = zip(*kept, strict=True)
+    wanted = Pairs(np.array(queries), np.array(documents), np.array(grades, np.float32))
+    asked = Queries(list(chosen), list(chosen.values()))
+    found = extract(HeldPages(rows), asked, wanted, _ENGLISH, jobs=1)
+    data = found.dataset().with_grades(found.candidates.grades, max_grade)
+    numbers = {name: n for n, name in enumerate(data.query_ids.tolist())}
+    train, valid, test = (
+        np.array([numbers[q] for q in parts[part] if q in numbers]) for part in _QUERIES
+    )
+    return TextSplits(data.take(train), data.take(valid), data.take(test), len(rows))
+
+
+def _nfcorpus(folder: Path) -> TextSplits:
+    rows = [
+        {"doc_id": name, "content": text}
+        for part in ("dev", "test")
+        for name, text in _columns(folder / f"{part}.docs.zst")
+    ]
+    texts: dict[str, str] = {}
+    grades: dict[tuple[str, str], float] = {}
+    for part in ("train", "dev", "test"):
+        texts |= dict(_columns(folder / f"{part}.titles.queries.zst"))
+        for query, _, document, grade in _columns(folder / f"{part}.3-2-1.qrel.zst"):
+            grades[query, document] = float(grade)
+    parts = _parts(texts)
+    chosen = {query: texts[query] for part in parts.values() for query in part}
+    asked = Queries(list(chosen), list(chosen.values()))
+    found = extract(HeldPages(rows), asked, CANDIDATES, _ENGLISH, jobs=1)
+    data = found.dataset()
+    names = zip(
+        data.query_ids[data.query_of_document].tolist(),
+        data.ids_of_documents().tolist(),
+        strict=True,
+    )
+    data = data.with_grades(np.array([grades.get(pair, 0.0) for pair in names]), 3.0)
+    numbers = {name: n for n, name in enumerate(data.query_ids.tolist())}
+    train, valid, test = (
+        np.array([numbers[q] for q in parts[part] if q in numbers]) for part in _QUERIES
+    )
+    return TextSplits(data.take(train), data.take(valid), data.take(test), len(rows))
+
+
+def _parts(texts: dict[str, str]) -> dict[str, list[str]]:
+    """Queries in the order of their hashes, cut into training, validation and test."""
+    order = sorted(texts, key=lambda query: hashlib.sha256(query.encode()).digest())
+    parts, start = {}, 0
+    scale = min(1.0, len(order) / sum(_QUERIES.values()))
+    for name, count in _QUERIES.items():
+        stop = start + round(scale * count)
+        parts[name] = order[start:stop]
+        start = stop
+    return parts
+
+
+def _cut(
+    data: Dataset, train: NDArray[np.int64], rest: NDArray[np.int64], pages: int
+) -> TextSplits:
+    valid, test = rest[: len(rest) // 3], rest[len(rest) // 3 :]
+    return TextSplits(data.take(train), data.take(valid), data.take(test), pages)
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open("rb") as file:
+        stream = zstandard.ZstdDecompressor().stream_reader(file)
+        yield from map(json.loads, io.TextIOWrapper(stream, "utf-8"))
+
+
+def _columns(path: Path) -> list[list[str]]:
+    with path.open("rb") as file:
+        stream = zstandard.ZstdDecompressor().stream_reader(file)
+        return [line.rstrip("\n").split("\t") for line in io.TextIOWrapper(stream, "utf-8")]
