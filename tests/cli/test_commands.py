@@ -23,6 +23,7 @@ COMMANDS = (
     "features",
     "reproduce oracle-mode",
     "reproduce realistic-mode",
+    "reproduce click-models",
     "clicks fit",
     "clicks compare",
     "clicks relevance",

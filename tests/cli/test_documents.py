@@ -97,3 +97,58 @@ def test_what_the_user_can_mend_ends_with_one_sentence(folder, arguments, senten
     assert result.returncode == 2
     assert sentence in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--pages", "crawl"), "give also --queries, --log, --judgments"),
+        (("--data", "internet"), "unknown collection 'internet'"),
+        (("--sessions", "many"), "--sessions takes whole numbers"),
+        (("--user", "nobody"), "unknown user 'nobody'"),
+        (("--methods", "magic"), "unknown method 'magic'"),
+        (("--data", "nfcorpus", "--root", "nowhere"), "the collection nfcorpus is not there"),
+    ],
+)
+def test_table_3_with_bad_input_ends_with_one_sentence(folder, arguments, sentence):
+    result = run("reproduce", "click-models", *arguments, cwd=folder)
+    assert result.returncode == 2
+    assert sentence in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_table_3_of_own_data_from_files(folder):
+    words = ["red", "green", "blue", "sun", "moon", "star"]
+    pages = [
+        {"doc_id": f"d{i}", "url": f"x/{i}", "title": words[i % 6], "content": " ".join(words[i:])}
+        for i in range(6)
+    ]
+    (folder / "p.jsonl").write_text("\n".join(map(json.dumps, pages)))
+    queries = [f"q{i}\t{word}" for i, word in enumerate(words)]
+    (folder / "q.tsv").write_text("query_id\tquery\n" + "\n".join(queries))
+    rows = ["session_id,query_id,doc_id,position,clicked"]
+    for session in range(40):
+        for position in (1, 2, 3):
+            clicked = int(position == 1 + session % 3)
+            rows.append(f"{session},q{session % 2},d{position},{position},{clicked}")
+    (folder / "c.csv").write_text("\n".join(rows))
+    judged = [f"q{q},d{d},{int(q == d)}" for q in range(6) for d in range(6)]
+    (folder / "j.csv").write_text("query_id,doc_id,grade\n" + "\n".join(judged))
+    result = run(
+        *(
+            "reproduce",
+            "click-models",
+            "--pages",
+            "p.jsonl",
+            "--queries",
+            "q.tsv",
+            "--log",
+            "c.csv",
+        ),
+        *("--judgments", "j.csv", "--seeds", 1, "--steps", 20, "--json", "--out", "t3"),
+        cwd=folder,
+    )
+    assert result.returncode == 0, result.stderr
+    runs = json.loads(result.stdout)["runs"]
+    assert {each["method"] for each in runs} >= {"dla", "click-model-dbn", "initial"}
+    assert (folder / "t3" / "report.html").exists()

@@ -1,0 +1,142 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dualrank.clicks.users import make_user
+from dualrank.documents.small_web import WebSize, generate_web
+from dualrank.errors import DataError, SettingsError
+from dualrank.experiments.click_models import (
+    METHODS,
+    RECIPE,
+    VERSIONS,
+    ClickModels,
+    Log,
+    run_click_models,
+    simulate_log,
+    stage,
+)
+from dualrank.experiments.own_log import OwnLog
+from dualrank.experiments.text_collection import TextCollection
+
+SIZE = WebSize(pages=300, queries=60, topics=5, subtopics=3)
+COLLECTION = TextCollection(size=SIZE)
+QUICK = replace(RECIPE, training=replace(RECIPE.training, steps=30, validate_every=10))
+
+
+@pytest.fixture(scope="module")
+def staged():
+    return stage(COLLECTION.load(0), 0)
+
+
+def test_every_query_has_several_versions_of_its_list(staged):
+    assert len(staged.lists) == VERSIONS * len(staged.train)
+    first, second = (
+        staged.lists.documents[: len(staged.train)],
+        staged.lists.documents[len(staged.train) : 2 * len(staged.train)],
+    )
+    assert (first != second).any()
+
+
+@pytest.mark.parametrize("sessions", [2, 10])
+def test_every_list_has_its_sessions(staged, sessions):
+    log = simulate_log(staged, [make_user("pbm"), make_user("dbn")], Log(sessions), 0)
+    assert (log.sessions_per_list == sessions).all()
+
+
+def test_popular_queries_are_asked_more_often(staged):
+    log = simulate_log(staged, [make_user("pbm")], Log(50, popularity=True), 0)
+    assert log.sessions_per_list.max() > 10 * log.sessions_per_list.min()
+    assert log.sessions_per_list.mean() == pytest.approx(50, rel=0.05)
+
+
+def test_table_3_and_the_sessions_have_every_row():
+    experiment = ClickModels(COLLECTION, seeds=(0,), recipe=QUICK, sessions=(2,))
+    table, by_sessions = run_click_models(experiment)
+    assert table.methods == list(METHODS)
+    assert set(table.significance["p_values"]) == set(METHODS) - {"dla"}
+    assert {"map", "ndcg@10", "err@1"} <= set(table.runs[0].metrics)
+    assert 0 < table.runs[0].model_extra["head"]["ndcg@10"] <= 1
+    assert {run.model_extra["sessions_per_list"] for run in by_sessions.runs} == {2}
+    assert "2" in by_sessions.significance["by_sessions_per_list"]
+    assert table.of("dla")[0].propensity is not None
+    json.loads(table.model_dump_json())
+
+
+def test_bad_settings_are_refused():
+    with pytest.raises(SettingsError, match="unknown method 'magic'"):
+        ClickModels(COLLECTION, methods=("magic",))
+    with pytest.raises(SettingsError, match="unknown click model 'magic'"):
+        ClickModels(COLLECTION, methods=("click-model-magic",))
+    with pytest.raises(SettingsError, match="unknown user"):
+        ClickModels(COLLECTION, "nobody")
+    with pytest.raises(SettingsError, match="at least one session"):
+        ClickModels(COLLECTION, sessions=(0,))
+    with pytest.raises(SettingsError, match="unknown collection"):
+        TextCollection("internet")
+    with pytest.raises(DataError, match="is not there"):
+        TextCollection("nfcorpus")
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """The small web as a user's own files."""
+    import pyarrow.parquet as pq
+
+    folder = tmp_path_factory.mktemp("own")
+    web = generate_web(SIZE)
+    staged = stage(COLLECTION.load(0), 0)
+    log = simulate_log(staged, [make_user("pbm")], Log(12), 0)
+    pq.write_table(log.to_table(), folder / "clicks.parquet")
+    with (folder / "pages.jsonl").open("w") as out:
+        out.writelines(json.dumps(row) + "\n" for row in web.pages.rows)
+    texts = zip(web.queries.query_ids, web.queries.texts, strict=True)
+    rows = "".join(f"{name}\t{text}\n" for name, text in texts)
+    (folder / "queries.tsv").write_text("query_id\tquery\n" + rows)
+    test = staged.test
+    judged = zip(test.query_ids[test.query_of_document], test.doc_ids, test.grades, strict=True)
+    rows = "".join(f"{query} 0 {document} {grade:g}\n" for query, document, grade in judged)
+    (folder / "judgments.qrels").write_text(rows + f"{test.query_ids[0]} 0 unknown-page 3\n")
+    return folder
+
+
+def own_log(folder, **changes):
+    names = ("pages.jsonl", "queries.tsv", "clicks.parquet", "judgments.qrels")
+    return replace(OwnLog(*(folder / name for name in names)), **changes)
+
+
+def test_own_pages_log_and_judgments_are_read(own):
+    data = own_log(own).load()
+    assert set(data.test.query_ids) & set(data.valid.query_ids) == set()
+    assert len(data.valid) == round(0.2 * (len(data.valid) + len(data.test)))
+    assert data.log.sessions_per_list.min() >= 10
+    assert data.log.lists.documents.max() < data.train.document_count
+    assert np.isfinite(data.train.features).all()
+
+
+def test_table_3_of_own_data(own):
+    experiment = ClickModels(own_log(own), seeds=(0,), recipe=QUICK, methods=("dla", "initial"))
+    table, by_sessions = run_click_models(experiment)
+    assert by_sessions is None
+    assert table.methods == ["dla", "initial"]
+    assert "initial" in table.significance["p_values"]
+
+
+def test_lists_with_too_few_sessions_leave_nothing(own):
+    with pytest.raises(DataError, match="no list has 13 sessions or more"):
+        own_log(own, min_sessions=13).load()
+
+
+def test_judgments_without_grades_or_pages_are_refused(own, tmp_path):
+    (tmp_path / "j.csv").write_text("query_id,doc_id\nq1,page1\n")
+    with pytest.raises(DataError, match="column 'grade' is missing"):
+        own_log(own, judgments=tmp_path / "j.csv").load()
+    (tmp_path / "k.csv").write_text("query_id,doc_id,grade\nq1,nowhere,1\nq2,nowhere,1\n")
+    with pytest.raises(DataError, match="no judged page is among the pages"):
+        own_log(own, judgments=tmp_path / "k.csv").load()
+
+
+def test_own_data_have_no_oracle(own):
+    with pytest.raises(SettingsError, match="no oracle"):
+        ClickModels(own_log(own), methods=("oracle",))
