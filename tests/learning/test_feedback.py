@@ -218,7 +218,7 @@ def test_many_users_in_front_of_a_list_give_their_mean_clicks(user):
     np.testing.assert_allclose(batch.labels.mean(axis=0), expected, atol=0.03)
 
 
-def small_log(lists, sessions):
+def unclicked_log(lists, sessions):
     clicks = np.zeros((len(sessions), lists.depth), bool)
     return ClickLog.from_clicks(lists, np.arange(len(sessions)), clicks, np.array(sessions))
 
@@ -226,7 +226,7 @@ def small_log(lists, sessions):
 def test_estimated_relevance_is_the_label_wherever_a_document_is_displayed():
     lists = RankedLists(np.array([[0, 1, 2], [2, 0, PADDING]], np.int32), np.zeros(2, np.int32))
     relevance = np.array([0.1, 0.2, 0.3])
-    feedback = EstimatedRelevance(small_log(lists, [3, 1]), relevance)
+    feedback = EstimatedRelevance(unclicked_log(lists, [3, 1]), relevance)
     batch = feedback.draw(40_000, np.random.default_rng(0))
     shown = batch.documents != PADDING
     expected = np.where(shown, relevance[batch.documents], 0)
@@ -237,9 +237,9 @@ def test_estimated_relevance_is_the_label_wherever_a_document_is_displayed():
 
 def test_lists_without_relevance_are_drawn_but_left_out():
     lists = RankedLists(np.array([[0, 1], [2, 3]], np.int32), np.array([0, 1], np.int32))
-    feedback = EstimatedRelevance(small_log(lists, [1, 1]), np.array([0.5, 0, 0, 0]))
+    feedback = EstimatedRelevance(unclicked_log(lists, [1, 1]), np.array([0.5, 0, 0, 0]))
     batch = feedback.draw(1_000, np.random.default_rng(0))
     assert batch.drawn == 1_000
     assert set(batch.documents[:, 0]) == {0}
     with pytest.raises(DataError, match="no displayed document has any relevance"):
-        EstimatedRelevance(small_log(lists, [1, 1]), np.zeros(4))
+        EstimatedRelevance(unclicked_log(lists, [1, 1]), np.zeros(4))
