@@ -116,6 +116,13 @@ def test_relevance_of_a_kept_model_is_that_of_the_log(command, log, tmp_path):
     assert kept.equals(direct)
 
 
+def test_a_log_in_json_is_not_taken_for_a_model(command, log, tmp_path):
+    rows = pq.read_table(log).to_pylist()
+    (tmp_path / "log.json").write_text("\n".join(json.dumps(row) for row in rows))
+    words = ("clicks", "relevance", tmp_path / "log.json", "--out", tmp_path / "r.csv", "--json")
+    assert json.loads(command(*words)[1])["documents"] == 8
+
+
 def test_relevance_can_leave_out_what_was_hardly_shown(command, log, tmp_path):
     out = tmp_path / "relevance.parquet"
     words = ("clicks", "relevance", log, "--out", out, "--min-sessions", 10_000, "--json")
@@ -136,7 +143,7 @@ def test_relevance_can_leave_out_what_was_hardly_shown(command, log, tmp_path):
         (("compare", "LOG", "--held-out", "nowhere.parquet"), "nowhere.parquet"),
         (("compare", "LOG", "--figure", "f.pdf"), "f.pdf: a figure is written as .svg or .png"),
         (("relevance", "LOG", "--out", "r.txt"), "r.txt: a table of relevance is written as"),
-        (("relevance", "nowhere.json", "--out", "r.csv"), "nowhere.json: cannot be read"),
+        (("relevance", "nowhere.json", "--out", "r.csv"), "nowhere.json"),
     ],
 )
 def test_what_the_user_can_mend_is_one_sentence(

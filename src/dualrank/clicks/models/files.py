@@ -72,11 +72,12 @@ def read_fitted(path: Path) -> tuple[str, Fitted]:
 
 def holds_click_model(path: Path) -> bool:
     """Whether a file is a click model, and not, for instance, a log."""
-    if path.suffix == ".json":
-        return True
     try:
+        if path.suffix == ".json":
+            content = json.loads(path.read_text(encoding="utf-8"))
+            return isinstance(content, dict) and "pairs" in content
         return path.suffix == ".parquet" and _KEY in (pq.read_schema(path).metadata or {})
-    except (OSError, pa.ArrowException):
+    except (OSError, ValueError, pa.ArrowException):
         return False
 
 
