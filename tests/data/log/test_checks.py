@@ -1,0 +1,174 @@
+"""Whatever is wrong with a log is named, with an example, and left out only if that is allowed."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dualrank.data.dataset import Dataset
+from dualrank.data.log.reader import read_log
+from dualrank.data.log.report import KINDS, BadLogError, ReadingReport
+from dualrank.errors import DataError
+
+from .conftest import long_table
+from .reference import happenings
+
+BAD = {
+    "no_session": ([(None, "q1", "a", 1, 0)], "session_id missing (1 row: session_id is missing"),
+    "missing_value": ([("x", "q1", None, 1, 0)], "(1 session: session 'x' has no doc_id at positi"),
+    "bad_position": (
+        [("x", "q1", "a", -3, 0)],
+        "from 1 to 1024 (1 session: session 'x' has positi",
+    ),
+    "zero_based": ([("x", "q1", "a", 0, 0)], "position 0 (1 session: session 'x' has positions 0"),
+    "gap": (
+        [("x", "q1", "a", 1, 0), ("x", "q1", "b", 3, 0)],
+        "gap in the positions (1 session: session 'x' has positions 1, 3; expected 1, 2, 3",
+    ),
+    "same_position": (
+        [("x", "q1", "a", 1, 0), ("x", "q1", "b", 1, 0)],
+        "several documents at one position (1 session: session 'x' has documents 'a' and 'b' at",
+    ),
+    "same_document": (
+        [("x", "q1", "a", 1, 0), ("x", "q1", "a", 2, 0)],
+        "one document at several positions (1 session: session 'x' shows document 'a' at positio",
+    ),
+    "bad_click": ([("x", "q1", "a", 1, 5)], "clicked neither 0 nor 1 (1 session: session 'x' has"),
+    "several_queries": (
+        [("x", "q1", "a", 1, 0), ("x", "q2", "b", 2, 0)],
+        "several queries in a session (1 session: session 'x' holds queries 'q1' and 'q2')",
+    ),
+    "not_displayed": (
+        [("x", "q1", "a", 1, 0), ("x", "q1", "z", None, 1)],
+        "not displayed (1 session: session 'x' has a click on 'z', which it does not show)",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_each_kind_of_problem_has_its_words_and_can_be_left_out(kind, clean):
+    rows, words = BAD[kind]
+    with pytest.raises(BadLogError) as caught:
+        read_log(long_table([*clean, *rows]))
+    sentence = str(caught.value)
+    assert words in sentence
+    assert "\n" not in sentence
+    assert "1 of 4 sessions are bad, a share of 0.25 where none is allowed" in sentence
+    assert [p.kind for p in caught.value.reading.problems] == [kind]
+
+    with pytest.raises(BadLogError, match=r"where 0\.2 is allowed"):
+        read_log(long_table([*clean, *rows]), max_bad_share=0.2)
+    log = read_log(long_table([*clean, *rows]), max_bad_share=0.25)
+    if KINDS[kind].treatment == "dropped":
+        assert happenings(log) == happenings(read_log(long_table(clean)))
+    else:
+        assert log.sessions == 4
+    assert log.reading.bad == 1
+
+
+def test_all_problems_are_told_at_once(clean):
+    rows = [*clean]
+    for number, (bad, _) in enumerate(BAD.values()):
+        rows += [(session and f"{session}{number}", *rest) for session, *rest in bad]
+    with pytest.raises(BadLogError) as caught:
+        read_log(long_table(rows))
+    assert [p.kind for p in caught.value.reading.problems] == [k for k in KINDS if k in BAD]
+    for kind in BAD:
+        assert KINDS[kind].says in str(caught.value)
+    assert len(caught.value.reading.table()) == len(BAD)
+
+
+def test_repeated_rows_are_merged_and_noted(clean):
+    log = read_log(long_table([*clean, clean[1], ("s2", "q2", "c", 1, 1)]))
+    assert happenings(log) == {("q1", ("a", "b"), (False, True)): 2, ("q2", ("c",), (True,)): 1}
+    (problem,) = log.reading.problems
+    assert (problem.kind, problem.count) == ("repeated_row", 2)
+    assert problem.example == "session 's1' has document 'b' at position 2 2 times"
+    assert log.reading.bad == 0
+
+
+def with_column(rows, name, values):
+    return long_table(rows).append_column(name, pa.array(values))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "options", "words"),
+    [
+        ("device", ["a", "b", "c", "d", "d"], {"contexts": ["device"]}, "context changes within"),
+        ("client_id", ["a", "b", "c", "d", "d"], {}, "several clients in a session (1 session: su"),
+        ("timestamp", ["2024", "then", "now", "2024-01-01", "2024-01-01"], {}, "no readable times"),
+    ],
+)
+def test_what_must_not_change_within_a_session(clean, name, values, options, words):
+    table = with_column(clean, name, values)
+    with pytest.raises(BadLogError) as caught:
+        read_log(table, **options)
+    assert words in str(caught.value)
+    assert read_log(table, max_bad_share=0.5, **options).sessions == 2
+
+
+FEATURES = Dataset.from_arrays(
+    np.zeros((4, 1)), ["q1", "q1", "q1", "q9"], doc_ids=["a", "b", "n", "c"]
+)
+
+
+def test_documents_without_features_and_features_without_documents(clean):
+    with pytest.raises(BadLogError) as caught:
+        read_log(long_table(clean), FEATURES)
+    assert "document without features (1 session: document 'c' of query 'q2')" in str(caught.value)
+    log = read_log(long_table(clean), FEATURES, max_bad_share=0.4)
+    assert log.sessions == log.reading.kept == 2
+    assert log.lists.documents.tolist() == [[0, 1]]
+    found = {p.kind: (p.count, p.example) for p in log.reading.problems}
+    assert found["not_in_log"] == (2, "document 'n' of query 'q1'")
+
+
+def test_features_given_twice_are_refused_where_they_are_needed(clean):
+    twice = Dataset.from_arrays(np.zeros((3, 1)), ["q1"] * 3, doc_ids=["a", "b", "b"])
+    with pytest.raises(DataError, match="document 'b' stands twice in the features of query 'q1'"):
+        read_log(long_table(clean[:2]), twice)
+
+
+def test_no_session_left_is_an_error(clean):
+    with pytest.raises(DataError, match="none of its 1 sessions is left"):
+        read_log(long_table([("x", "q1", "a", 2, 0)]), max_bad_share=1.0)
+
+
+def test_the_account_survives_as_json(clean):
+    rows = [*clean, *BAD["gap"][0]]
+    table = with_column(rows, "client_id", [row[0] for row in rows])
+    reading = read_log(table, max_bad_share=1.0, max_clicks=1).reading
+    assert ReadingReport.from_dict(reading.to_dict()) == reading
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("log.parquet", b"session_id,query_id\n", "not a readable Parquet file"),
+        ("log.parquet", b"PAR1 and then nothing", "not a readable Parquet file"),
+        ("log.jsonl", b'{"session_id": 1\n', "log.jsonl"),
+        ("log.csv", b"session_id,query_id\n1,2\n", "column 'doc_id' is missing"),
+        ("log.xlsx", b"what", "a log is a .parquet, .csv, .tsv, .jsonl or .ndjson file"),
+        ("log.csv.gz", b"not gzip", "log.csv.gz"),
+    ],
+)
+def test_files_that_cannot_be_read_are_named(tmp_path, name, content, words):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        read_log(tmp_path / name)
+    assert words in str(caught.value)
+    assert name in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_places_without_a_log_are_named(tmp_path, clean):
+    with pytest.raises(DataError, match="there is no such file"):
+        read_log(tmp_path / "none.parquet")
+    with pytest.raises(DataError, match="no file fits this pattern"):
+        read_log(tmp_path / "*.parquet")
+    with pytest.raises(DataError, match="no log in this folder"):
+        read_log(tmp_path)
+    pq.write_table(long_table(clean), tmp_path / "a.parquet")
+    (tmp_path / "b.csv").write_text("session_id\n")
+    with pytest.raises(DataError, match=r"files of several formats \(csv, parquet\)"):
+        read_log(tmp_path)
