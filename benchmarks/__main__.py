@@ -7,6 +7,7 @@ MODULES = (
     "training",
     "evaluation",
     "letor_reading",
+    "log_reduction",
     "ranking_svm",
     "click_models",
     "documents",

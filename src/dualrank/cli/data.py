@@ -65,6 +65,9 @@ def simulate(
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="The click noise (0.1).")] = None,
     depth: Annotated[int, typer.Option(help="Documents per list.", min=1, max=10)] = 10,
+    rankings: Annotated[
+        int, typer.Option(help="Lists per query: more than one adds noise to the scores.", min=1)
+    ] = 1,
     max_grade: MaxGrade = None,
     seed: Seed = 0,
     as_json: Json = False,
@@ -79,11 +82,11 @@ def simulate(
     Example: dualrank simulate data/train.txt --out clicks.parquet --sessions 200000
     """
     import numpy as np
-    import pyarrow.parquet as pq
 
     from dualrank.clicks.sampling import sample_log
     from dualrank.clicks.users import make_user, read_user
     from dualrank.data.letor.reader import read_letor
+    from dualrank.data.log.long import write_long_log
     from dualrank.experiments.simulation import rank_initially
     from dualrank.storage import atomic_file
 
@@ -100,12 +103,13 @@ def simulate(
     with one_bar(f"reading {data.name}") as report:
         dataset = read_letor(data, max_grade=max_grade, progress=report)
     with one_bar("simulating") as report:
-        lists = rank_initially(dataset, seed, depth=depth)
+        lists = rank_initially(dataset, seed, depth=depth, rankings=rankings)
         report(1, 3)
-        log = sample_log(dataset, lists, user, sessions, np.random.default_rng([seed, 0x_C11C]))
+        rng = np.random.default_rng([seed, 0x_C11C])
+        log = sample_log(dataset, lists, user, sessions, rng)
         report(2, 3)
         with atomic_file(out) as file:
-            pq.write_table(log.to_table(dataset), file, compression="zstd")
+            write_long_log(log, file, dataset.catalogue, rng)
     clicks = int(log.clicks_per_list.sum())
     if as_json:
         print_json({"sessions": sessions, "lists": len(lists), "clicks": clicks, "log": str(out)})

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dualrank.data.catalogue import Catalogue
 from dualrank.data.dataset import Dataset
-from dualrank.data.lists import PADDING, RankedLists
+from dualrank.data.lists import RankedLists
 from dualrank.data.log.report import ReadingReport
 from dualrank.errors import DataError
 
@@ -167,25 +167,9 @@ class ClickLog:
         catalogue = self.catalogue if named_by is None else named_by.catalogue
         if catalogue is None:
             raise DataError("this log does not know the names of its documents; give the data set")
-        pattern = np.repeat(np.arange(len(self.counts)), self.counts)
-        documents = self.lists.documents[self.list_of[pattern]]
-        session, position = np.nonzero(documents != PADDING)
-        shown = documents[session, position]
-        queries = catalogue.query_ids[self.lists.queries[self.list_of[pattern]]]
-        contexts = {
-            name: pa.array(column.names).take(pa.array(column.codes[pattern][session]))
-            for name, column in self.columns.items()
-        }
-        return pa.table(
-            {
-                "session_id": session,
-                "query_id": pa.array(queries).take(pa.array(session)),
-                "doc_id": pa.array(catalogue.doc_ids).take(pa.array(shown)),
-                "position": (position + 1).astype(np.int32),
-                "clicked": self.clicks[pattern][session, position],
-                **contexts,
-            }
-        )
+        from dualrank.data.log.long import long_tables
+
+        return pa.concat_tables(long_tables(self, catalogue))
 
 
 def _narrow(values: int) -> str:

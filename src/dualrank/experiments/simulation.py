@@ -52,12 +52,29 @@ def stage(
     return Simulation(train, valid, test, initial, lists, splits.train.feature_count, splits.note)
 
 
-def rank_initially(dataset: Dataset, seed: int, *, depth: int = DEPTH) -> RankedLists:
-    """The lists that an initial ranker, trained on a few of these queries, displays for all."""
+def rank_initially(
+    dataset: Dataset, seed: int, *, depth: int = DEPTH, rankings: int = 1
+) -> RankedLists:
+    """The lists that an initial ranker, trained on a few of these queries, displays for all.
+
+    With several `rankings`, each query has as many lists (or fewer, where some are equal): those
+    after the first rank by scores with noise of half their standard deviation, as a production
+    ranker that changes from day to day.
+    """
     scaler = Scaler.fit(dataset.features, kind="standard")
     scaled = replace(dataset, features=scaler.transform(dataset.features), feature_names=None)
     scores = train_initial_ranker(scaled, seed).score(scaled.features)
-    return top_lists(scaled, scores, depth)
+    lists = [top_lists(scaled, scores, depth)]
+    rng = np.random.default_rng([seed, 0x_4A2])
+    for _ in range(rankings - 1):
+        noise = rng.normal(0, scores.std() / 2, len(scores))
+        lists.append(top_lists(scaled, scores + noise, depth))
+    if rankings == 1:
+        return lists[0]
+    documents, first = np.unique(
+        np.concatenate([part.documents for part in lists]), axis=0, return_index=True
+    )
+    return RankedLists(documents, np.concatenate([part.queries for part in lists])[first])
 
 
 def train_initial_ranker(train: Dataset, seed: int) -> SVMSolution:

@@ -145,7 +145,7 @@ def test_fields_that_are_missing_are_named(tmp_path):
     queries, events = written(tmp_path, "json")
     with pytest.raises(DataError, match=r"no field 'user_query'; the records have act"):
         read_log(events, events=events)
-    with pytest.raises(DataError, match="no field 'action_name'; the records have query_id, user"):
+    with pytest.raises(DataError, match=r"no field 'event_attributes.object.object_id'; the rec"):
         read_log(queries, events=queries)
     with pytest.raises(SettingsError, match="actions is empty"):
         read_log(queries, events=events, actions=())

@@ -1,0 +1,145 @@
+"""Reducing a log of the paper's size: against the same group-bys by hand, and in memory.
+
+Run as `python -m benchmarks.log_reduction [LOG.parquet]`. Without a log, one is generated as
+`dualrank simulate --rankings` does: 3,268,177 sessions of up to ten documents, 71,106 lists, about
+333,813 documents. The work by hand is what one would write in DuckDB for a log that is known to be
+clean: the list of every session as a hash, sessions per list and click pattern, and the documents
+of each distinct list; once more with `list()` instead of hashes, which needs no second look at the
+log. Processor time is compared, of pairs taken in turn; the memory is that of `dualrank reduce`.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import numpy as np
+
+from dualrank.clicks.position_based import PositionBasedUser
+from dualrank.clicks.sampling import sample_log
+from dualrank.data.generator import World, with_document_ids
+from dualrank.data.lists import RankedLists
+from dualrank.data.log.long import write_long_log
+from dualrank.data.log.reader import read_log
+from dualrank.experiments.simulation import rank_initially
+
+SESSIONS, LISTS, DOCUMENTS, FEATURES = 3_268_177, 71_106, 333_813, 33
+GIBIBYTE = 2**30
+REPETITIONS = 3
+
+BY_HASH = """
+    CREATE OR REPLACE TEMP TABLE happened AS
+    SELECT query_id, shown, clicks, count(*) AS sessions, min(session_id) AS one_of_them FROM (
+        SELECT session_id, any_value(query_id) AS query_id, sum(hash(doc_id, position)) AS shown,
+               bit_or(CAST(clicked AS BIGINT) << (position - 1)) AS clicks
+        FROM read_parquet('{log}') GROUP BY session_id)
+    GROUP BY query_id, shown, clicks;
+    CREATE OR REPLACE TEMP TABLE lists AS
+    SELECT query_id, shown, list(doc_id ORDER BY position) AS documents
+    FROM read_parquet('{log}') JOIN (SELECT shown, min(one_of_them) AS one_of_them FROM happened
+                                     GROUP BY query_id, shown) ON one_of_them = session_id
+    GROUP BY query_id, shown;
+"""
+BY_LIST = """
+    CREATE OR REPLACE TEMP TABLE happened AS
+    SELECT query_id, documents, clicks, count(*) AS sessions FROM (
+        SELECT session_id, any_value(query_id) AS query_id,
+               list(doc_id ORDER BY position) AS documents,
+               list(clicked ORDER BY position) AS clicks
+        FROM read_parquet('{log}') GROUP BY session_id)
+    GROUP BY query_id, documents, clicks;
+"""
+
+
+def write_log(path: Path) -> None:
+    """A log of the paper's size, from the project's own generator and simulated users."""
+    data = with_document_ids(World(FEATURES).generate(DOCUMENTS // 24, seed=0))
+    lists = rank_initially(data, seed=0, rankings=8)
+    rng = np.random.default_rng(0)
+    chosen = rng.permutation(len(lists))[:LISTS]
+    lists = RankedLists(lists.documents[chosen], lists.queries[chosen])
+    log = sample_log(data, lists, PositionBasedUser(), SESSIONS, rng)
+    with path.open("wb") as file:
+        write_long_log(log, file, data.catalogue, rng)
+    print(
+        f"{SESSIONS:,} sessions, {len(lists):,} lists, {data.document_count:,} documents, "
+        f"{path.stat().st_size / 1e6:.0f} MB of Parquet"
+    )
+
+
+def by_hand(log: Path, statements: str, memory: str) -> None:
+    """DuckDB alone."""
+    with tempfile.TemporaryDirectory() as folder, duckdb.connect() as connection:
+        connection.execute(f"SET memory_limit = '{memory}'")
+        connection.execute("SET preserve_insertion_order = false")
+        connection.execute(f"SET temp_directory = '{folder}'")
+        connection.execute(statements.format(log=log))
+        connection.sql("FROM happened").to_arrow_table()
+
+
+def processor_seconds(task: Callable[[], object]) -> float:
+    """The processor time of one call, over all threads."""
+    start = time.process_time()
+    task()
+    return time.process_time() - start
+
+
+def report(name: str, ratios: list[float], limit: float) -> bool:
+    """Print the median of ratios and whether it keeps to the limit."""
+    ratio = float(np.median(ratios))
+    low, high = np.quantile(ratios, [0.25, 0.75])
+    holds = ratio <= limit
+    print(
+        f"{name:<58}{ratio:6.2f} × (quartiles {low:.2f} to {high:.2f})   "
+        f"at most {limit:g} ×: {'holds' if holds else 'FAILS'}",
+        flush=True,
+    )
+    return holds
+
+
+def main() -> None:
+    """Print each ratio; exit with 1 if a limit does not hold."""
+    if sys.argv[1:2] == ["--memory"]:
+        read_log(sys.argv[2])
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(folder) / "log.parquet"
+        if not log.exists():
+            write_log(log)
+        read_log(log)
+        ours, hashed, listed = [], [], []
+        for _ in range(REPETITIONS):
+            ours.append(processor_seconds(lambda: read_log(log)))
+            hashed.append(processor_seconds(lambda: by_hand(log, BY_HASH, "1200MB")))
+            listed.append(processor_seconds(lambda: by_hand(log, BY_LIST, "8GB")))
+        print(
+            f"processor seconds: read_log {np.median(ours):.1f}, by hand with hashes "
+            f"{np.median(hashed):.1f}, by hand with list() {np.median(listed):.1f}"
+        )
+        pairs = (
+            ("read_log / DuckDB by hand with list()", listed),
+            ("read_log / DuckDB by hand with hashes", hashed),
+        )
+        holds = [
+            report(name, [a / b for a, b in zip(ours, theirs, strict=True)], 1.3)
+            for name, theirs in pairs
+        ]
+        command = [sys.executable, "-m", "benchmarks.log_reduction", "--memory", str(log)]
+        peak = int(subprocess.run(command, check=True, capture_output=True).stdout)
+        holds.append(peak < 2 * GIBIBYTE)
+        print(
+            f"peak memory of reading and reducing {peak / GIBIBYTE:.2f} GiB   "
+            f"below 2 GiB: {'holds' if holds[-1] else 'FAILS'}"
+        )
+    sys.exit(not all(holds))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Spark counts what DuckDB counts, row by row."""
+
+import io
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+
+from dualrank.data.log.reader import read_log
+from dualrank.data.log.saved import to_table
+from dualrank.data.log.spark import read_log_on_spark
+from dualrank.errors import DataError
+
+from .conftest import long_table
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+
+@pytest.fixture(scope="module")
+def spark():
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("there is no Java")
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", "2")
+    builder = builder.config("spark.ui.enabled", "false")
+    session = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    yield session
+    session.stop()
+
+
+def same(session, path, **options):
+    """Both engines on one file: their logs, and what they say of it."""
+    one = read_log(path, **options)
+    other = read_log_on_spark(path, session=session, **options)
+    bare = [to_table(log).replace_schema_metadata(None) for log in (one, other)]
+    assert bare[0].equals(bare[1])
+    assert one.reading == other.reading
+    return one
+
+
+def dirty(sessions=300, seed=0):
+    """Sessions over a few lists, one in ten of them broken in some way."""
+    luck = np.random.default_rng(seed)
+    rows = []
+    for session in range(sessions):
+        query = f"q{luck.integers(3)}"
+        documents = luck.permutation(5)[: luck.integers(1, 5)]
+        for place, document in enumerate(documents, 1):
+            row = [f"s{session}", query, f"d{document}", float(place), int(luck.random() < 0.3)]
+            if luck.random() < 0.1:
+                row[luck.integers(5)] = None
+            elif luck.random() < 0.1:
+                row[3] = float(luck.choice([0, 1, 2, 2.5, 7, 5000]))
+            rows.append((*row, str(session % 7), 1e9 + session, luck.choice(["desk", "phone"])))
+            if luck.random() < 0.05:
+                rows.append(rows[-1])
+    names = ("session_id", "query_id", "doc_id", "position", "clicked")
+    return long_table(rows, (*names, "client_id", "timestamp", "device"))
+
+
+def test_a_dirty_log_with_everything(spark, tmp_path):
+    pq.write_table(dirty(), tmp_path / "log.parquet")
+    log = same(
+        spark,
+        str(tmp_path / "log.parquet"),
+        contexts=["device"],
+        max_bad_share=1.0,
+        max_clicks=2,
+        max_client_share=0.2,
+    )
+    assert len(log.reading.problems) > 6
+    assert log.reading.filtered["max_client_share"] >= 0
+    assert set(log.columns) == {"device", "period"}
+
+
+def test_lists_beyond_one_word_of_bits(spark, tmp_path):
+    rows = [(s, "q", f"d{p}", p + 1, int((p + s) % 3 == 0)) for s in range(3) for p in range(130)]
+    pq.write_table(long_table(rows), tmp_path / "log.parquet")
+    assert same(spark, str(tmp_path / "log.parquet")).lists.depth == 130
+
+
+def test_text_files(spark, tmp_path, clean):
+    pa.csv.write_csv(long_table(clean), tmp_path / "log.csv")
+    assert same(spark, str(tmp_path / "log.csv")).sessions == 3
+
+
+def test_what_spark_cannot_read_is_named(spark, tmp_path):
+    with pytest.raises(DataError, match=r"none\.parquet: Spark cannot read it"):
+        read_log_on_spark(tmp_path / "none.parquet", session=spark)
+
+
+def test_the_yandex_log(spark, tmp_path):
+    folder = os.environ.get("DUALRANK_DATA")
+    if folder is None:
+        pytest.skip("DUALRANK_DATA is not set")
+    path = Path(folder) / "yandex_clicks" / "sessions.tsv.zst"
+    with path.open("rb") as file:
+        text = io.TextIOWrapper(zstandard.ZstdDecompressor().stream_reader(file), "utf-8")
+        pages = [line.rstrip("\n").split("\t") for line in text][1:]
+    rows = [
+        (session, page[1], document, place, int(click))
+        for session, page in enumerate(pages)
+        for place, (document, click) in enumerate(
+            zip(page[2].split(), page[3].split(), strict=True), 1
+        )
+    ]
+    pq.write_table(long_table(rows), tmp_path / "yandex.parquet")
+    log = same(spark, str(tmp_path / "yandex.parquet"))
+    assert (log.sessions, len(log.lists)) == (56_477, 1_505)
