@@ -19,3 +19,7 @@ class SettingsError(DualrankError):
 
 class CheckpointError(DualrankError):
     """A checkpoint or model directory is damaged, or belongs to another run."""
+
+
+class StoppedError(DualrankError):
+    """Training was asked to leave before its end; what was done is in its checkpoint."""

@@ -1,15 +1,19 @@
 """Every command as a new user would run it, with good input and with bad."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from dualrank.cli.app import main
+from dualrank.learning.checkpoint import read_checkpoint
 
 COMMANDS = (
     "demo",
@@ -24,6 +28,7 @@ COMMANDS = (
     "reproduce oracle-mode",
     "reproduce realistic-mode",
     "reproduce click-models",
+    "reproduce drift",
     "clicks fit",
     "clicks compare",
     "clicks relevance",
@@ -270,3 +275,66 @@ def test_a_file_without_its_last_features_can_be_ranked(
     assert code == 0
     assert 0 < json.loads(text)["err@10"]["value"] < 0.1
     assert command("evaluate", out, sparse, "--metrics", "ndcg@5, map")[0] == 0
+
+
+def test_training_leaves_a_twin_and_a_report(
+    collection: Path, tmp_path: Path, command: Command
+) -> None:
+    words = ["train", collection / "clicks.parquet", "--features", collection / "train.txt",
+             "--steps", 40, "--hidden", 8, "--out", tmp_path / "m"]  # fmt: skip
+    code, text, _ = command(*words)
+    assert code == 0
+    assert "naive twin" in text
+    assert {path.name for path in (tmp_path / "m").iterdir()} == {
+        "manifest.json", "propensity.json", "ranker.safetensors", "report.html", "twin",
+    }  # fmt: skip
+    test = collection / "test.txt"
+    assert command("evaluate", tmp_path / "m", test, "--against", tmp_path / "m" / "twin")[0] == 0
+    code, text, _ = command(*words[:-1], tmp_path / "n", "--no-twin", "--json")
+    assert code == 0
+    assert json.loads(text)["twin"] is None
+    assert not (tmp_path / "n" / "twin").exists()
+
+
+def test_curves_by_context_come_from_a_column_of_the_log(
+    collection: Path, tmp_path: Path, command: Command
+) -> None:
+    table = pq.read_table(collection / "clicks.parquet")
+    sessions = table["session_id"].to_pylist()
+    device = pa.array(["phone" if hash(str(s)) % 3 else "desk" for s in sessions])
+    pq.write_table(table.append_column("device", device), tmp_path / "log.parquet")
+    words = ["train", tmp_path / "log.parquet", "--features", collection / "train.txt",
+             "--steps", 40, "--hidden", 8, "--no-twin", "--out", tmp_path / "m"]  # fmt: skip
+    code, _, _ = command(*words, "--position-model", "contextual", "--context", "device")
+    assert code == 0
+    held = json.loads((tmp_path / "m" / "propensity.json").read_text())
+    assert held["context"] == "device"
+    assert set(held["contexts"]) == {"phone", "desk"}
+    code, _, err = command(*words, "--position-model", "contextual")
+    assert code == 2
+    assert "takes one --context" in err
+
+
+def test_sigterm_saves_and_leaves_and_the_same_command_goes_on(
+    collection: Path, tmp_path: Path
+) -> None:
+    def words(out: Path, steps: int) -> list[str]:
+        train = ["train", collection / "clicks.parquet", "--features", collection / "train.txt"]
+        rest = ["--steps", steps, "--hidden", 8, "--no-twin", "--out", out]
+        return [sys.executable, "-m", "dualrank", *map(str, [*train, *rest])]
+
+    out = tmp_path / "m"
+    checkpoint = out / "checkpoint.safetensors"
+    with subprocess.Popen(words(out, 100_000), stderr=subprocess.PIPE, text=True) as process:
+        while not checkpoint.exists():
+            time.sleep(0.05)
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert "asked to stop at" in err
+    assert "the same command goes on" in err
+    saved = read_checkpoint(checkpoint)
+    reached = int(err.split("asked to stop at ")[1].split(" ")[0])
+    assert saved.values["step"] == reached
+    assert not (out / "manifest.json").exists()

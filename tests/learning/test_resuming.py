@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from dualrank.errors import CheckpointError
+from dualrank.errors import CheckpointError, StoppedError
 from dualrank.learning.checkpoint import read_checkpoint
 from dualrank.learning.feedback import SimulatedClicks
 from dualrank.learning.settings import TrainingSettings
@@ -188,3 +188,22 @@ def test_a_run_killed_twenty_times_at_random_moments_ends_with_the_same_hash(tmp
     steps = [int(step) for step in steps]
     assert len(steps) == 20
     assert steps == sorted(set(steps)), "a process made no progress before it was killed"
+
+
+@pytest.mark.parametrize("method", ["dla", "naive"])
+def test_a_run_that_is_asked_to_stop_saves_the_step_it_has_done(make_trainer, tmp_path, method):
+    settings = replace(SETTINGS, steps=25, checkpoint_every=100)
+    whole = make_trainer(method, settings)
+    whole.run()
+
+    def leave(done, total):
+        if done == 10:
+            raise StoppedError(f"{done} of {total}")
+
+    path = tmp_path / "checkpoint"
+    with pytest.raises(StoppedError, match="10 of 25"):
+        make_trainer(method, settings).run(checkpoint=path, progress=leave)
+    assert read_checkpoint(path).values["step"] == 10
+    resumed = make_trainer(method, settings)
+    resumed.run(checkpoint=path)
+    assert outcome(resumed) == outcome(whole)

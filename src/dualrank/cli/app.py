@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 from typing import Annotated
 
@@ -19,7 +20,7 @@ from dualrank.cli import (
     models,
     propensity,
 )
-from dualrank.errors import DualrankError
+from dualrank.errors import DualrankError, StoppedError
 from dualrank.version import __version__
 
 app = typer.Typer(
@@ -62,6 +63,8 @@ def main() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         sys.exit(app(standalone_mode=False))
+    except StoppedError as error:
+        _stop(str(error), 128 + signal.SIGTERM)
     except DualrankError as error:
         _stop(str(error))
     except BrokenPipeError:
@@ -84,6 +87,6 @@ def main() -> None:
         _stop(f"{message().rstrip('.')}; see '{path} --help'")
 
 
-def _stop(sentence: str) -> None:
+def _stop(sentence: str, code: int = 2) -> None:
     print(f"dualrank: {sentence}", file=sys.stderr)  # noqa: T201 - the one sentence
-    sys.exit(2)
+    sys.exit(code)

@@ -35,6 +35,14 @@ reproduce = typer.Typer(
 )
 
 
+class PositionModel(StrEnum):
+    """What dual learning learns about examination."""
+
+    variables = "variables"
+    network = "network"
+    recurrent = "recurrent"
+
+
 class Preset(StrEnum):
     """How large an experiment is."""
 
@@ -113,6 +121,9 @@ def oracle_mode(
         str, typer.Option(help="Of matrix products in training: float32 or bfloat16.")
     ] = "float32",
     C: Annotated[float | None, typer.Option("--C", help="The SVM's weight of errors.")] = None,
+    position_model: Annotated[
+        PositionModel, typer.Option(help="What DLA learns about examination.")
+    ] = PositionModel.variables,
     epsilon: Annotated[float, typer.Option(help="The click noise.")] = 0.1,
     eta: Annotated[float, typer.Option(help="The severity of the position bias.")] = 1.0,
     methods: Annotated[
@@ -173,6 +184,7 @@ def oracle_mode(
             hidden=recipe.ranker.hidden if hidden is None else layer_sizes(hidden),
         ),
         C=recipe.C if C is None else C,
+        position_model=position_model.value,
     )
     experiment = replace(experiment, recipe=recipe)
     source = f"--preset {preset.value}" + (
@@ -183,6 +195,8 @@ def oracle_mode(
     beside = {"hidden": hidden, "C": C, "epsilon": None if epsilon == 0.1 else epsilon}
     words += [f"--{name} {value}" for name, value in beside.items() if value is not None]
     words += [f"--precision {precision}"] * (precision != "float32")
+    named = position_model is not PositionModel.variables
+    words += [f"--position-model {position_model.value}"] * named
     words += ["--elu-output"] * elu_output + ["--tune"] * tune
     words += [f"--methods {methods}"] if methods else []
     command = " ".join(words)

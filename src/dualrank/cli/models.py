@@ -24,11 +24,12 @@ from dualrank.cli.terminal import (
     MaxGrade,
     Seed,
     layer_sizes,
+    leaving_on_sigterm,
     one_bar,
     print_json,
     result_console,
 )
-from dualrank.errors import DataError
+from dualrank.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,6 +45,15 @@ class MethodName(StrEnum):
     ipw = "ipw"
     naive = "naive"
     click_model = "click-model"
+
+
+class PositionModel(StrEnum):
+    """What dual learning learns about examination."""
+
+    variables = "variables"
+    network = "network"
+    recurrent = "recurrent"
+    contextual = "contextual"
 
 
 class RankerName(StrEnum):
@@ -85,6 +95,10 @@ def train(
         int | None,
         typer.Option(help="Sessions a list needs for --method click-model (10).", min=1),
     ] = None,
+    position_model: Annotated[
+        PositionModel | None,
+        typer.Option(help="What DLA learns about examination; contextual: a curve by --context."),
+    ] = None,
     validation: Annotated[
         str, typer.Option(help="The share of queries held out, or LETOR text with grades.")
     ] = "0.1",
@@ -111,6 +125,9 @@ def train(
         str, typer.Option(help="Of matrix products in training: float32 or bfloat16.")
     ] = "float32",
     threads: Annotated[int, typer.Option(help="Threads of a training step.", min=1)] = 1,
+    twin: Annotated[
+        bool, typer.Option(help="Train a ranker without correction too, and compare.")
+    ] = True,
     column: Columns = None,
     context: Contexts = None,
     first_position: FirstPosition = 1,
@@ -123,16 +140,19 @@ def train(
 ) -> None:
     """Train a ranker from a click log.
 
-    A run that was interrupted goes on where its last checkpoint was, with the same result. The SVM
-    takes all clicks at once: steps, rates and validation are not for it.
+    A run that was interrupted goes on where its last checkpoint was, with the same result; SIGTERM
+    saves one and leaves with 143. The SVM takes all clicks at once: steps, rates and validation are
+    not for it. Beside the model stand report.html and, in twin/, the ranker without correction.
 
     Example: dualrank train clicks.parquet --features data/train.txt --out model/
     """
     from dualrank.learning.fit import fit
     from dualrank.learning.settings import TrainingSettings
+    from dualrank.learning.twin import TWIN, fit_twin
     from dualrank.propensity.propensity import Propensity
     from dualrank.rankers.network import DNN, Linear
     from dualrank.rankers.ranking_svm import RankingSVM
+    from dualrank.report.training import verdict, write_training_report
 
     settings = TrainingSettings(
         steps=steps,
@@ -167,34 +187,51 @@ def train(
         max_clicks=max_clicks,
         max_client_share=max_client_share,
     )
+    same: dict[str, Any] = {
+        "ranker": rankers[ranker],
+        "validation": judged,
+        "scaling": scaling,
+        "settings": settings,
+    }
     checkpoint = out / "checkpoint.safetensors"
-    with one_bar("training") as report:
+    with one_bar("training") as bar, leaving_on_sigterm(bar) as report:
         model = fit(
             click_log,
             dataset,
             method=method.value,
-            ranker=rankers[ranker],
             propensity=given,
             click_model=click_model,
             min_sessions=min_sessions,
-            validation=judged,
-            scaling=scaling,
-            settings=settings,
+            position_model=None if position_model is None else position_model.value,
+            context=_curve_context(position_model, context),
             checkpoint=checkpoint,
             progress=report,
+            **same,
         )
+    if twin and method.value not in ("naive", "auto"):
+        with one_bar("training the naive twin") as bar, leaving_on_sigterm(bar) as report:
+            beside = out / "checkpoint-twin.safetensors"
+            model, naive = fit_twin(
+                model, click_log, dataset, checkpoint=beside, progress=report, **same
+            )
+        naive.save(out / TWIN)
     model.save(out)
-    checkpoint.unlink(missing_ok=True)
+    write_training_report(model, out / "report.html")
+    for left in out.glob("checkpoint*.safetensors"):
+        left.unlink()
     history = model.training.get("history", {})
     learned = None if model.propensity is None else model.propensity.examination.tolist()
     if as_json:
-        print_json({"model": str(out), "examination": learned, **history})
+        told = model.training.get(TWIN)
+        print_json({"model": str(out), "examination": learned, **history, TWIN: told})
         return
     typer.echo(f"{out}: {method.value} on {click_log}")
     if history.get("best_value") is not None:
         typer.echo(f"best validation value {history['best_value']:.4f} at {history['best_step']}")
     if learned is not None:
         typer.echo("examination  " + "  ".join(f"{value:.3f}" for value in learned))
+    typer.echo(" ".join(verdict(model.training)))
+    typer.echo(f"report       {out / 'report.html'}")
 
 
 def rank(
@@ -277,6 +314,18 @@ def evaluate(
     for name, values_of in result.items():
         table.add_row(name, *(f"{values_of[column]:.4f}" for column in columns))
     result_console().print(table)
+
+
+def _curve_context(model: PositionModel | None, contexts: list[str] | None) -> str | None:
+    """The column that gives each of its values a curve."""
+    if model is not PositionModel.contextual:
+        return None
+    if contexts is None or len(contexts) != 1:
+        raise SettingsError(
+            "--position-model contextual takes one --context, the column of the log whose values "
+            "have curves of their own"
+        )
+    return contexts[0]
 
 
 def _read(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualrank.errors import SettingsError
+from dualrank.errors import SettingsError, StoppedError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -70,6 +71,29 @@ def one_bar(description: str) -> Iterator[Callable[[int, int], None]]:
             progress.update(task, completed=done, total=total)
 
         yield report
+
+
+@contextmanager
+def leaving_on_sigterm(
+    report: Callable[[int, int], None],
+) -> Iterator[Callable[[int, int], None]]:
+    """Progress that ends the work at its next report once the process is asked to terminate."""
+    asked = False
+
+    def note(*_: object) -> None:
+        nonlocal asked
+        asked = True
+
+    def report_or_leave(done: int, total: int) -> None:
+        report(done, total)
+        if asked:
+            raise StoppedError(f"asked to stop at {done} of {total}; the same command goes on")
+
+    before = signal.signal(signal.SIGTERM, note)
+    try:
+        yield report_or_leave
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def layer_sizes(text: str) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ from dualrank.learning.settings import TrainingSettings
 from dualrank.learning.trainer import Progress, Trainer
 from dualrank.learning.validation import OnGrades
 from dualrank.learning.weighting import DualLearning, GivenPropensity, NoCorrection, Weighting
+from dualrank.propensity.position_models import PositionModelName, build_position_model
 from dualrank.propensity.propensity import Propensity
 from dualrank.propensity.randomisation import collect_shuffled_clicks, from_shuffled_clicks
 from dualrank.rankers.network import DNN
@@ -65,6 +66,8 @@ class Recipe:
     randomised_sessions: int = 2_000_000
     sessions_per_list: int = 1
     """Users who look at a list each time that it is drawn."""
+    position_model: PositionModelName = "variables"
+    """The form of what dual learning learns about examination."""
 
     def with_seed(self, seed: int) -> Recipe:
         """The same recipe for another seed."""
@@ -158,7 +161,8 @@ def _trainer(
     )
     weighting: Weighting = NoCorrection()
     if method.correction == "dual":
-        weighting = DualLearning(lists.depth, settings)
+        model = build_position_model(recipe.position_model, lists.depth, settings.seed)
+        weighting = DualLearning(lists.depth, settings, model)
     elif believed is not None:
         weighting = GivenPropensity(believed, lists.depth, settings.max_weight)
     return Trainer(
@@ -218,4 +222,5 @@ def describe(recipe: Recipe) -> dict[str, object]:
         "C": recipe.C,
         "randomised_sessions": recipe.randomised_sessions,
         "sessions_per_list": recipe.sessions_per_list,
+        "position_model": recipe.position_model,
     }

@@ -37,9 +37,7 @@ from dualrank.propensity.position_models import (
     ContextualPositions,
     PositionModel,
     PositionModelName,
-    PositionNetwork,
-    PositionVariables,
-    RecurrentPositions,
+    build_position_model,
 )
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN, Linear, Network
@@ -129,7 +127,7 @@ def fit(
         network, svm = _fit_svm(ranker, features, log, examination)
         return Model(network, scaler, propensity, dataset.feature_names, {**training, **svm})
 
-    log, held_out = _hold_out(log, validation, settings.seed)
+    log, held_out = hold_out(log, validation, settings.seed)
     weighting = _weighting(method, log, propensity, settings, position_model, context)
     network = ranker.build(scaler.output_count, settings.seed)
     trainer = Trainer(
@@ -187,7 +185,7 @@ def _fit_best(
             "method auto needs something to choose by: a share of queries to hold out, or judged "
             "queries"
         )
-    rest, held_out = _hold_out(log, validation, settings.seed)
+    rest, held_out = hold_out(log, validation, settings.seed)
     if isinstance(ranker, RankingSVM):
         log = rest  # which holds nothing out by itself
     candidates: dict[str, dict[str, Any]] = {NAIVE: {}}
@@ -278,10 +276,13 @@ def _check(
         raise DataError("the log shows documents that this data set does not have")
 
 
-def _hold_out(
+def hold_out(
     log: ClickLog, validation: Dataset | float, seed: int
 ) -> tuple[ClickLog, ClickLog | None]:
-    """Split by query, so that no list of a held-out query is trained on."""
+    """Split by query, so that no list of a held-out query is trained on.
+
+    The same seed holds the same queries out, whatever is trained.
+    """
     if isinstance(validation, Dataset) or validation == 0:
         return log, None
     if not 0 < validation < 1:
@@ -352,14 +353,13 @@ def _weighting(
 
 def _build(name: PositionModelName, log: ClickLog, seed: int, context: str | None) -> PositionModel:
     depth = log.lists.depth
-    if context is not None:
-        column = log.column(context)
-        sessions = np.bincount(column.codes, log.counts, len(column.names)).astype(int)
-        counts = dict(zip(column.names, sessions.tolist(), strict=True))
-        return ContextualPositions(depth, counts, context)
-    if name == "network":
-        return PositionNetwork(depth, seed)
-    return RecurrentPositions(depth, seed) if name == "recurrent" else PositionVariables(depth)
+    if context is None:
+        return build_position_model(name, depth, seed)
+    column = log.column(context)
+    sessions = np.bincount(column.codes, log.counts, len(column.names)).astype(int)
+    return ContextualPositions(
+        depth, dict(zip(column.names, sessions.tolist(), strict=True)), context
+    )
 
 
 def _validation(

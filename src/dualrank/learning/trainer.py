@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from dualrank.data.lists import PADDING
-from dualrank.errors import DataError, SettingsError
+from dualrank.errors import DataError, SettingsError, StoppedError
 from dualrank.learning.checkpoint import (
     Checkpoint,
     read_checkpoint,
@@ -93,7 +93,8 @@ class Trainer:
         """Train to the last step, from the checkpoint if there is one, and keep the best ranker.
 
         `identity` says what else makes this run this run (the data's fingerprint, the method): a
-        checkpoint of another run is refused.
+        checkpoint of another run is refused. Where `progress` raises a `StoppedError`, the step
+        that was just done is saved before the run ends.
         """
         identity = {**asdict(self._settings), **(identity or {})}
         threads = torch.get_num_threads()
@@ -122,7 +123,12 @@ class Trainer:
             if checkpoint is not None and (step % settings.checkpoint_every == 0 or last):
                 write_checkpoint(checkpoint, self.state(step, identity))
             if progress and (step % PROGRESS_EVERY == 0 or last):
-                progress(step, settings.steps)
+                try:
+                    progress(step, settings.steps)
+                except StoppedError:
+                    if checkpoint is not None:
+                        write_checkpoint(checkpoint, self.state(step, identity))
+                    raise
 
     def step(self, done: float = 0.0) -> None:
         """One step of the Dual Learning Algorithm, or of what its weighting makes of it.

@@ -169,3 +169,10 @@ class ContextualPositions(PositionModel):
         }
         mean = np.average(curves, axis=0, weights=counts)
         return Propensity(mean, method="dual learning", details=details)
+
+
+def build_position_model(name: PositionModelName, depth: int, seed: int = 0) -> PositionModel:
+    """A model by its name, for sessions that are not told apart."""
+    if name == "network":
+        return PositionNetwork(depth, seed)
+    return RecurrentPositions(depth, seed) if name == "recurrent" else PositionVariables(depth)

@@ -74,18 +74,10 @@ class Drawing:
 
 def render_page(results: Results) -> str:
     """The whole report as HTML: no script, style, font or picture from elsewhere."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("dualrank.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     table = ResultTable.from_results(results)
     settings = results.settings
-    return environment.get_template("report.html").render(
+    return render(
+        "report.html",
         title=_TITLES.get(results.experiment, results.experiment),
         summary=_summary(results),
         verdict=verdict(results),
@@ -98,10 +90,26 @@ def render_page(results: Results) -> str:
         metric_definitions=_metric_definitions(settings),
         weights=bool(propensity_curves(results)),
         simulated=true_examination(results) is not None or "eta" in settings,
-        settings=_described(settings),
+        settings=described(settings),
         times=_times(results),
         version=settings.get("version"),
         command=settings.get("command"),
+    )
+
+
+def render(template: str, **content: Any) -> str:
+    """A page in the common dress: no script, style, font or picture from elsewhere."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("dualrank.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(template).render(
+        **content,
         light=Markup(css_variables(LIGHT)),
         dark=Markup(css_variables(DARK)),
         font=Markup(FONT),
@@ -201,8 +209,8 @@ def _metric_definitions(settings: Mapping[str, Any]) -> Iterable[str]:
     return [given] if isinstance(given, str) else [_text(each) for each in given]
 
 
-def _described(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """All settings in words, the known ones first and under their names."""
+def described(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Settings in words, the known ones first and under their names."""
     known = [key for key in _SETTINGS if settings.get(key) is not None]
     others = [key for key in settings if key not in _SETTINGS and key not in _SHOWN_ELSEWHERE]
     return [

@@ -1,0 +1,92 @@
+"""The page of a training run says what was learned, against what, and from what."""
+
+import numpy as np
+import pytest
+
+from dualrank.data.log.report import Problem, ReadingReport
+from dualrank.data.scaling import Scaler
+from dualrank.learning.model import Model
+from dualrank.propensity.propensity import Propensity
+from dualrank.rankers.network import Linear
+from dualrank.report.training import render_training, verdict, write_training_report
+
+HISTORY = {"steps": [10, 20], "values": [0.5, 0.6], "best_step": 20, "best_value": 0.6}
+
+
+def twin(gain, error=0.01):
+    lead = {"gain": gain, "error": error, "queries": 60, "clicks": 900}
+    chosen = "dla" if gain > 2 * error else "naive"
+    return {"history": HISTORY, "chosen": chosen, "why": "so it was", "leads": {"dla": lead}}
+
+
+def make(propensity=None, **training):
+    features = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+    basics = {
+        "method": "dla",
+        "ranker": "DNN",
+        "version": "0.1.0",
+        "validation": 0.1,
+        "settings": {"steps": 20, "seed": 4},
+        "history": HISTORY,
+    }
+    scaler = Scaler.fit(features, kind="standard")
+    return Model(Linear().build(3), scaler, propensity, None, {**basics, **training})
+
+
+@pytest.mark.parametrize(
+    ("gain", "sentence"),
+    [
+        (0.05, "dla does better than its naive twin, by 5.0 standard errors over 60 queries."),
+        (0.015, "dla is not clearly ahead of its naive twin (ahead of it by 1.5 standard"),
+        (-0.015, "dla is not clearly ahead of its naive twin (behind it by 1.5 standard"),
+        (-0.05, "The naive twin does better than dla, by 5.0 standard errors over 60 queries: "),
+    ],
+)
+def test_the_verdict_is_what_the_comparison_says(gain, sentence):
+    assert verdict(make(twin=twin(gain)).training)[0].startswith(sentence)
+
+
+def test_a_gain_that_was_not_measured_is_called_unproven():
+    assert "not compared" in verdict(make().training)[0]
+    told = {"history": None, "why": "nothing was held out"}
+    assert "unproven" in verdict(make(twin=told).training)[0]
+
+
+def test_what_auto_chose_is_told():
+    told = {"chosen": "ipw", "why": "it predicts better", "leads": {}}
+    found = verdict(make(auto=told).training)
+    assert found == ["Chosen among the candidates: ipw.", "It predicts better."]
+
+
+def test_the_page_holds_curve_contexts_learning_and_what_was_dropped(tmp_path):
+    reading = ReadingReport(
+        "clicks.csv", 100, 20, 18, 9, (Problem("gap", 2, "session 's<1>'"),), bad=2
+    )
+    propensity = Propensity(
+        np.array([1.0, 0.625]),
+        "dual learning",
+        details={"contexts": {"phone": {"sessions": 1200, "examination": [1.0, 0.375]}}},
+    )
+    model = make(propensity, twin=twin(0.05), reading=reading.to_dict())
+    write_training_report(model, tmp_path / "report.html", "dualrank train …")
+    page = (tmp_path / "report.html").read_text()
+    for text in (
+        "0.625",
+        "phone (1,200 sessions)",
+        "0.375",
+        "20 sessions, of which 18 were kept",
+        "gap in the positions",
+        "session &#39;s&lt;1&gt;&#39;",
+        "Examination, relative to position 1",
+        "Validation (a dot: the ranker that was kept)",
+        "dualrank train …",
+    ):
+        assert text in page
+    assert "src=" not in page
+    assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
+
+
+def test_a_naive_model_made_in_memory_has_a_page_too():
+    page = render_training(make(method="naive", history=None))
+    assert "made in memory" in page
+    assert "<svg" not in page
