@@ -16,6 +16,7 @@ from dualrank.cli import (
     data,
     documents,
     experiments,
+    export,
     logs,
     models,
     propensity,
@@ -35,6 +36,7 @@ experiments.add_to(app)
 data.add_to(app)
 logs.add_to(app)
 models.add_to(app)
+export.add_to(app)
 propensity.add_to(app)
 documents.add_to(app)
 click_models.add_to(app)
