@@ -65,8 +65,9 @@ def read_features(
         row, column = int(bad[0]), int(np.flatnonzero(~np.isfinite(matrix[bad[0]]))[0])
         feature = own_names[column] if own_names else f"feature {column + 1}"
         raise DataError(
-            f"{where}: {feature} of document {documents[row]!r} of query {queries[row]!r} is "
-            f"{matrix[row, column]}; features are finite numbers ({len(bad)} such documents)"
+            f"{where}: {feature} of document {str(documents[row])!r} of query "
+            f"{str(queries[row])!r} is {matrix[row, column]}; features are finite numbers "
+            f"({len(bad)} such documents)"
         )
     order = _by_query(queries)
     _refuse_twice(queries[order], documents[order], where)

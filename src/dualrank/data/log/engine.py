@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from dualrank.data.log.source import Source
-from dualrank.errors import DataError
+from dualrank.errors import DataError, SettingsError
 
 MEMORY_LIMIT = "1200MB"
 
@@ -59,7 +59,10 @@ class DuckDBEngine:
             prefix="dualrank-log-", ignore_cleanup_errors=True
         )
         self.connection = duckdb.connect()
-        self.connection.execute(f"SET memory_limit = '{memory}'")
+        try:
+            self.connection.execute("SET memory_limit = $memory", {"memory": memory})
+        except duckdb.Error as error:
+            raise SettingsError(f"memory is a size such as 4GB, not {memory!r}") from error
         self.connection.execute("SET temp_directory = $folder", {"folder": self._folder.name})
         self.connection.execute("SET preserve_insertion_order = false")
         self.connection.execute("SET TimeZone = 'UTC'")

@@ -1,0 +1,85 @@
+"""`dualrank reduce` as a new user meets it."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from dualrank.cli.app import app
+from dualrank.data.log.report import BadLogError
+from dualrank.errors import DualrankError
+
+CLEAN = {
+    "visit": ["a", "a", "b"],
+    "query_id": ["q", "q", "q"],
+    "doc_id": ["x", "y", "x"],
+    "position": [1, 2, 1],
+    "clicked": [0, 1, 0],
+    "client_id": ["robot", "robot", "someone"],
+}
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["reduce", *map(str, words)])
+
+
+@pytest.fixture
+def log(tmp_path):
+    pyarrow.csv.write_csv(pa.table(CLEAN), tmp_path / "log.csv")
+    return tmp_path / "log.csv"
+
+
+def test_a_log_is_reduced_and_reduced_logs_are_read(log, tmp_path):
+    out = tmp_path / "reduced.parquet"
+    done = run(log, "--out", out, "--column", "session_id=visit")
+    assert done.exit_code == 0
+    assert "3 rows, 2 sessions, 1 clicks" in done.output
+    assert "robot" in done.output
+    assert "2 sessions, 2 lists, 2 patterns" in done.output.replace("\n", "")
+    assert pq.read_table(out).column_names == ["query_id", "doc_ids", "happened"]
+    again = run(out, "--out", tmp_path / "again.parquet")
+    assert again.exit_code == 0
+
+
+def test_the_result_as_json_names_what_was_filtered(log, tmp_path):
+    words = ("--out", tmp_path / "r.parquet", "--column", "session_id=visit", "--json")
+    done = run(log, *words, "--max-client-share", 0.5)
+    content = json.loads(done.stdout)
+    assert content["sessions"] == 1
+    assert content["reading"]["filtered"] == {"max_client_share": 1}
+    assert content["reading"]["clients"][0]["left_out"]
+
+
+def test_a_bad_log_ends_with_the_whole_table_and_writes_nothing(tmp_path):
+    rows = {**CLEAN, "session_id": CLEAN["visit"], "position": [1, 3, 0]}
+    pq.write_table(pa.table(rows), tmp_path / "log.parquet")
+    done = run(tmp_path / "log.parquet", "--out", tmp_path / "r.parquet")
+    assert isinstance(done.exception, BadLogError)
+    assert "gap in the positions" in done.output
+    assert "position 0" in done.output
+    assert not (tmp_path / "r.parquet").exists()
+    allowed = run(tmp_path / "log.parquet", "--out", tmp_path / "r.parquet", "--max-bad-share", 1)
+    assert isinstance(allowed.exception, DualrankError)
+    assert "none of its 2 sessions is left" in str(allowed.exception)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--out", "r.csv"], "a reduced log is written as .parquet"),
+        (["--out", "r.parquet", "--column", "visit"], "--column takes MEANING=NAME, such as doc_i"),
+        (["--out", "r.parquet"], "column 'session_id' is missing"),
+        (
+            ["--out", "r.parquet", "--engine", "spark", "--events", "e.jsonl"],
+            "UBI exports are read by --engine duckdb alone",
+        ),
+        (["--out", "r.parquet", "--memory", "lots"], "memory is a size such as 4GB, not 'lots'"),
+    ],
+)
+def test_wrong_words_are_answered_in_one_sentence(log, words, sentence):
+    done = run(log, *words)
+    assert isinstance(done.exception, DualrankError)
+    assert sentence in str(done.exception)
