@@ -11,6 +11,7 @@ MODULES = (
     "ranking_svm",
     "click_models",
     "documents",
+    "diagnose",
 )
 
 

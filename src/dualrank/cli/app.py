@@ -14,6 +14,7 @@ from dualrank.cli import (
     click_models,
     clicks,
     data,
+    diagnose,
     documents,
     experiments,
     export,
@@ -37,6 +38,7 @@ data.add_to(app)
 logs.add_to(app)
 models.add_to(app)
 export.add_to(app)
+diagnose.add_to(app)
 propensity.add_to(app)
 documents.add_to(app)
 click_models.add_to(app)

@@ -56,7 +56,8 @@ def with_intervals(
     """
     total = evidence.statistics.sum(axis=0)
     curve = evidence.log_curve(total[None])[0]
-    curve = curve - curve[0]
+    with np.errstate(invalid="ignore"):
+        curve = curve - curve[0]
     known = np.flatnonzero(~np.isfinite(curve))
     depth = int(known[0]) if len(known) else len(curve)
     reason = evidence.missing(depth) if depth < len(curve) else None
@@ -82,18 +83,24 @@ def with_intervals(
     )
 
 
+def resampled_sums(
+    statistics: NDArray[np.float64], resamples: int = RESAMPLES, seed: int = 0
+) -> NDArray[np.float64]:
+    """Statistics per group, `[groups, …]`, summed over groups drawn with replacement."""
+    groups = len(statistics)
+    rng = np.random.default_rng([seed, 0x_B007])
+    weights = rng.multinomial(groups, np.full(groups, 1 / groups), size=resamples)
+    sums: NDArray[np.float64] = weights @ statistics.reshape(groups, -1)
+    return sums.reshape(resamples, *statistics.shape[1:])
+
+
 def _spread(evidence: Evidence, resamples: int, seed: int) -> NDArray[np.float64]:
     """The standard deviation of the log curve over resamples.
 
     Where a position has so few clicks that a resample may have none, those resamples say nothing
     finite; the rest understate the spread, so that it is taken as unbounded beyond one in twenty.
     """
-    groups = len(evidence.statistics)
-    rng = np.random.default_rng([seed, 0x_B007])
-    weights = rng.multinomial(groups, np.full(groups, 1 / groups), size=resamples)
-    flat = evidence.statistics.reshape(groups, -1)
-    sums = (weights @ flat).reshape(resamples, *evidence.statistics.shape[1:])
-    curves = evidence.log_curve(sums)
+    curves = evidence.log_curve(resampled_sums(evidence.statistics, resamples, seed))
     with np.errstate(invalid="ignore"):
         curves = curves - curves[:, :1]
     finite = np.isfinite(curves)

@@ -98,6 +98,22 @@ class GroupedClicks:
         group = (key % groups).astype(np.int32)
         return cls(log.lists, key // groups, group, sessions, clicks, groups, "sessions")
 
+    def part(self, rows: ClickLog, seed: int = 0) -> GroupedClicks:
+        """Some rows of the same log, over the same lists, by the same groups of queries.
+
+        Groups of sessions are drawn anew: parts share no session.
+        """
+        if self.over == "sessions":
+            return GroupedClicks.of(rows, "sessions", seed)
+        of_list = np.zeros(len(self.lists), dtype=np.int32)
+        of_list[self.list_of] = self.group
+        shown = np.flatnonzero(rows.sessions_per_list)
+        clicks = _clicks(rows.list_of, rows.clicks, rows.counts, len(self.lists))[shown]
+        sessions = rows.sessions_per_list[shown]
+        return GroupedClicks(
+            self.lists, shown, of_list[shown], sessions, clicks, self.group_count, self.over
+        )
+
     @property
     def depth(self) -> int:
         """The longest list that was shown."""

@@ -46,7 +46,11 @@ def harvest(
     cells = grouped.cells.moved
     both_ways = interventional_sums(cells, grouped.group_count, weights)
     seen = both_ways.sum(axis=0)
-    ways: dict[Way, LogCurve] = {"pivot": _pivot, "adjacent": _adjacent, "all-pairs": _all_pairs}
+    ways: dict[Way, LogCurve] = {
+        "pivot": _pivot,
+        "adjacent": _adjacent,
+        "all-pairs": log_curve_of_all_pairs,
+    }
     partners = _partners(grouped.depth, way)
     met = _impressions_met(cells, partners)
 
@@ -117,7 +121,7 @@ def _adjacent(sums: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.concatenate([np.zeros_like(steps[..., :1]), np.cumsum(steps, axis=-1)], axis=-1)
 
 
-def _all_pairs(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_curve_of_all_pairs(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     """The curve of greatest likelihood over all interventional sets.
 
     The paper maximises Σ_{kk'} ĉ log(p_k r_kk') + (1 − ĉ) log(1 − p_k r_kk') over the curve p and

@@ -1,0 +1,107 @@
+"""`diagnose`: is this log good enough, and for what?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dualrank.data.click_log import ClickLog
+from dualrank.data.dataset import Dataset
+from dualrank.diagnostics.click_dependence import click_dependence
+from dualrank.diagnostics.connectivity import connectivity
+from dualrank.diagnostics.curves import curves
+from dualrank.diagnostics.drift import drift
+from dualrank.diagnostics.joint_learning import joint_learning
+from dualrank.diagnostics.logging_ranker import logging_ranker
+from dualrank.diagnostics.point import Point
+from dualrank.diagnostics.sample import sample
+from dualrank.diagnostics.study import Progress, Study
+from dualrank.diagnostics.traffic import traffic
+from dualrank.diagnostics.trust import trust
+from dualrank.diagnostics.verdict import Verdict, judge
+from dualrank.errors import DataError
+
+POINTS: tuple[Callable[[Study], Point], ...] = (
+    connectivity,
+    curves,
+    logging_ranker,
+    joint_learning,
+    click_dependence,
+    trust,
+    sample,
+    drift,
+    traffic,
+)
+# Training takes as long as this many other points.
+TRAINING = 30
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Every point, and the verdict that they lead to."""
+
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    points: tuple[Point, ...]
+
+    def __getitem__(self, name: str) -> Point:
+        """A point by its name."""
+        return next(point for point in self.points if point.name == name)
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The names of the points that failed."""
+        return tuple(point.name for point in self.points if point.status == "failed")
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values for JSON."""
+        return {
+            "verdict": self.verdict,
+            "reasons": list(self.reasons),
+            "points": [point.to_dict() for point in self.points],
+        }
+
+    def to_json(self) -> str:
+        """The text of `diagnosis.json`."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def diagnose(
+    log: ClickLog,
+    dataset: Dataset | None = None,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Diagnosis:
+    """Ask every question of a log; with the features of its documents, also those about learning.
+
+    `progress` is told what is done and how much there is.
+    """
+    if log.lists.depth < 2:
+        raise DataError("the lists show one position only; there is no position bias to correct")
+    if dataset is not None and log.lists.documents.max() >= dataset.document_count:
+        raise DataError(
+            f"the log shows document {log.lists.documents.max()}, but there are features of "
+            f"{dataset.document_count}; give the data set with which the log was read"
+        )
+    total = len(POINTS) + (TRAINING if dataset is not None else 0)
+    done = 0
+
+    def training(step: int, steps: int) -> None:
+        nonlocal done
+        if progress and step == steps:
+            done += TRAINING
+        elif progress:
+            progress(done + TRAINING * step // steps, total)
+
+    study = Study(log, dataset, seed, training)
+    points = []
+    for ask in POINTS:
+        points.append(ask(study))
+        done += 1
+        if progress:
+            progress(done, total)
+    judgement = judge({point.name: point for point in points})
+    return Diagnosis(judgement.verdict, judgement.reasons, tuple(points))

@@ -1,0 +1,115 @@
+"""How well do the features tell where a document was shown?
+
+A linear model of the features is fitted to the place in the list (both taken from the list's mean),
+and ranks the lists of held-out queries: its mean Spearman correlation with the order shown is 1
+where the features say all that the logging ranker went by, and 0 where they say nothing of it, be
+the order random or made from something else.
+
+High is not bad by itself. Every ranker that looks at the features is told by them, the useless one
+as well as the perfect one. But the better they tell the position, the fewer documents there are
+that look alike and stood apart, and it is those that dual learning compares. Whether enough are
+left is asked of held-out clicks (see `joint_learning`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.data.dataset import Dataset
+from dualrank.data.lists import RankedLists
+from dualrank.data.scaling import Scaler
+from dualrank.diagnostics.joint_learning import supported
+from dualrank.diagnostics.point import Point, not_measured
+from dualrank.diagnostics.study import Study
+
+NAME = "logging ranker"
+STRONG = 0.8
+MOST_LISTS = 4_000
+FEWEST_LISTS = 10
+RIDGE = 1.0
+
+
+def logging_ranker(study: Study) -> Point:
+    """The rank correlation of the order shown with the best linear guess at it."""
+    if study.dataset is None:
+        return not_measured(NAME, "No features were given.", "Give --features.")
+    found = order_told_by_features(study.dataset, study.log.lists, study.seed)
+    if found is None:
+        return not_measured(NAME, "Too few lists of three documents or more.")
+    numbers = {"spearman": found}
+    told = f"Features tell the order shown with a mean Spearman correlation of {found:.2f}"
+    if found < STRONG:
+        return Point(
+            NAME,
+            "good",
+            numbers,
+            f"{told}: documents that look alike stood at different positions.",
+        )
+    if supported(study):
+        return Point(
+            NAME,
+            "good",
+            numbers,
+            f"{told}, so that alike documents stood at alike positions; held-out clicks show that "
+            "enough of them did not.",
+        )
+    return Point(
+        NAME,
+        "warning",
+        numbers,
+        f"{told}: relevance and position can hardly be told apart by features.",
+        "Collect some swaps; a harvested curve does not need the features.",
+    )
+
+
+def order_told_by_features(dataset: Dataset, lists: RankedLists, seed: int = 0) -> float | None:
+    """Mean Spearman correlation on held-out queries, or None where there are too few lists."""
+    rng = np.random.default_rng([seed, 0x_10CC])
+    long = np.flatnonzero(lists.mask.sum(axis=1) >= 3)
+    chosen = rng.permutation(long)[: 2 * MOST_LISTS]
+    queries = np.unique(lists.queries[chosen])
+    first = np.isin(lists.queries[chosen], rng.permutation(queries)[: len(queries) // 2])
+    if min(first.sum(), (~first).sum()) < FEWEST_LISTS:
+        return None
+    documents = lists.documents[chosen]
+    shown = np.unique(documents[documents >= 0])
+    scaler = Scaler.fit(dataset.features[shown], kind="standard")
+    x, y = _centred(dataset, scaler, documents[first])
+    gram = x.T @ x + RIDGE * np.eye(x.shape[1])
+    weights = np.linalg.solve(gram, x.T @ y)
+    held = documents[~first]
+    scores = np.full(held.shape, -np.inf)
+    mask = held >= 0
+    scores[mask] = scaler.transform(dataset.features[held[mask]]) @ weights
+    return float(spearman_with_order(scores, mask).mean())
+
+
+def spearman_with_order(
+    scores: NDArray[np.float64], mask: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Spearman's 1 − 6 Σ d²/(n (n² − 1)) of every list's scores with the order in which it stands.
+
+    >>> spearman_with_order(np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]]), np.ones((2, 3), bool))
+    array([ 1., -1.])
+    """
+    order = np.argsort(np.where(mask, -scores, np.inf), axis=1, kind="stable")
+    rank = np.argsort(order, axis=1)
+    squares = np.where(mask, (rank - np.arange(scores.shape[1])) ** 2, 0).sum(axis=1)
+    n = mask.sum(axis=1).astype(np.float64)
+    correlation: NDArray[np.float64] = 1 - 6 * squares / (n * (n**2 - 1))
+    return correlation
+
+
+def _centred(
+    dataset: Dataset, scaler: Scaler, documents: NDArray[np.int32]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Features and height in the list, minus their means over the list."""
+    row, position = np.nonzero(documents >= 0)
+    x = scaler.transform(dataset.features[documents[row, position]]).astype(np.float64)
+    y = -position.astype(np.float64)
+    starts = np.flatnonzero(np.append(True, row[1:] != row[:-1]))
+    counts = np.diff(np.append(starts, len(row)))
+    x -= np.repeat(np.add.reduceat(x, starts) / counts[:, None], counts, axis=0)
+    y -= np.repeat(np.add.reduceat(y, starts) / counts, counts)
+    return x, y

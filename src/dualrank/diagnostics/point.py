@@ -1,0 +1,62 @@
+"""One question about a log, and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+Status = Literal["good", "warning", "failed", "not measured"]
+SEVERITY: tuple[Status, ...] = ("not measured", "good", "warning", "failed")
+
+
+@dataclass(frozen=True)
+class Point:
+    """What was asked (`name`), the numbers found, what they mean, and what to do about it.
+
+    `warning` is something to know before training on the log, `failed` something to mend first.
+    `not measured` says in `meaning` what the log lacks.
+    """
+
+    name: str
+    status: Status
+    numbers: Mapping[str, Any]
+    meaning: str
+    advice: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values for JSON, which has neither nan nor infinity."""
+        return {
+            "name": self.name,
+            "status": self.status,
+            "numbers": plain(self.numbers),
+            "meaning": self.meaning,
+            "advice": self.advice,
+        }
+
+
+def not_measured(name: str, why: str, advice: str = "", **numbers: Any) -> Point:
+    """A point that the log says nothing about."""
+    return Point(name, "not measured", numbers, why, advice)
+
+
+def worst(*statuses: Status) -> Status:
+    """The most severe of several."""
+    return max(statuses, key=SEVERITY.index, default="good")
+
+
+def plain(value: Any) -> Any:
+    """Numbers as JSON can hold them: what is not finite becomes null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, np.bool_ | bool):
+        return bool(value)
+    if isinstance(value, np.integer | int):
+        return int(value)
+    if isinstance(value, np.floating | float):
+        return float(value) if np.isfinite(value) else None
+    return value

@@ -1,0 +1,90 @@
+"""Is there enough of the log, once clicks are weighted?
+
+A click at rank k counts w_k = P(o_1)/P(o_k) times. Weighted clicks are worth fewer than they are,
+
+    effective clicks = (Σ w)² / Σ w²,
+
+and where a few heavy ones carry the sum, training follows their luck. Believed is the harvested
+curve where it reaches the last position, or else the learned one, or else raw click-through (whose
+weights are too large).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.diagnostics.point import Point, Status, worst
+from dualrank.diagnostics.study import Study
+
+NAME = "sample"
+# Measured on generated web search data: with 30,000 sessions corrected rankers end well below naive
+# ones, from about 100,000 on above them.
+ENOUGH_SESSIONS, TOO_FEW_SESSIONS = 100_000, 10_000
+# Corrections cost this share of the clicks before it is worth saying.
+EFFECTIVE_SHARE = 0.2
+HEAVIEST = 0.01
+HEAVY_SHARE = 0.25
+
+
+def sample(study: Study) -> Point:
+    """Sessions, clicks, and what is left of them under the weights that are believed."""
+    log, believed = study.log, study.believed
+    clicks = study.grouped.clicks.sum(axis=0).astype(np.float64)
+    total = clicks.sum()
+    quiet = float(log.counts[~log.clicks.any(axis=1)].sum() / log.sessions)
+    numbers: dict[str, object] = {
+        "sessions": log.sessions,
+        "queries": len(np.unique(log.lists.queries[log.list_of])),
+        "lists": int((log.sessions_per_list > 0).sum()),
+        "clicks": int(total),
+        "share_of_sessions_without_clicks": quiet,
+    }
+    if total == 0:
+        return Point(
+            NAME,
+            "failed",
+            numbers,
+            f"None of the {log.sessions:,} sessions has a click.",
+            "Look at how clicks are logged.",
+        )
+    status: Status = "good"
+    if log.sessions < ENOUGH_SESSIONS:
+        status = "failed" if log.sessions < TOO_FEW_SESSIONS else "warning"
+    said = f"{log.sessions:,} sessions, {quiet:.0%} without a click, have {int(total):,} clicks"
+    advice = ""
+    if status != "good":
+        said += f": below about {ENOUGH_SESSIONS:,} sessions corrections overfit"
+        advice = "Log longer, use a linear ranker, or stay with the naive one. "
+    if believed is None:
+        return Point(NAME, status, numbers, said + ".", advice.strip())
+    weights = believed.weights
+    effective = (clicks @ weights) ** 2 / (clicks @ weights**2)
+    heavy = weight_of_heaviest(clicks, weights)
+    numbers |= {
+        "weights_by": believed.method,
+        "effective_clicks": effective,
+        "effective_share": effective / total,
+        "largest_weight": weights.max(),
+        "share_of_weight_on_heaviest_1%_of_clicks": heavy,
+    }
+    said += (
+        f"; weighted by the {believed.method} curve they are worth {effective:,.0f} "
+        f"({effective / total:.0%})"
+    )
+    if effective / total < EFFECTIVE_SHARE or heavy > HEAVY_SHARE:
+        status = worst(status, "warning")
+        said += (
+            f", because single clicks weigh up to {weights.max():.1f} and the heaviest 1% carry "
+            f"{heavy:.0%} of the weight"
+        )
+        advice += "Clip the weights (--max-weight), or cut the lists where examination ends."
+    return Point(NAME, status, numbers, said + ".", advice.strip())
+
+
+def weight_of_heaviest(clicks: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+    """The share of all weight that the heaviest 1% of the clicks carry."""
+    order = np.argsort(-weights)
+    before = np.cumsum(clicks[order]) - clicks[order]
+    taken = np.clip(HEAVIEST * clicks.sum() - before, 0, clicks[order])
+    return float(taken @ weights[order] / (clicks @ weights))

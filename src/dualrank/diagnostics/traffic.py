@@ -1,0 +1,112 @@
+"""Did people make these clicks?
+
+Three habits of machines, each by the share of the log's clicks that it has: sessions that click
+every result; sessions whose only click is on the last one, beyond what the two ranks above it
+suggest; and one client with a large part of all clicks (where the log names clients).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dualrank.data.click_log import ClickLog
+from dualrank.diagnostics.point import Point, Status, worst
+from dualrank.diagnostics.study import Study
+
+NAME = "traffic"
+# Everything clicked, or only the last: shares of all clicks.
+NOTABLE, LARGE = 0.01, 0.1
+# One client.
+NOTABLE_CLIENT, LARGE_CLIENT = 0.05, 0.2
+# On shorter lists a person may well click everything, or the last result alone.
+SHORTEST = 5
+ERRORS = 3.0
+
+
+def traffic(study: Study) -> Point:
+    """All three habits; the worst decides."""
+    log = study.log
+    clicks = float(study.grouped.clicks.sum())
+    if clicks == 0:
+        return Point(NAME, "good", {}, "There are no clicks that anybody could have made up.")
+    all_sessions, all_clicks = clicks_everything(log)
+    last, neighbours = clicks_only_last(log)
+    excess = max(last - neighbours, 0.0)
+    if last - neighbours < ERRORS * np.sqrt(last + neighbours / 2):
+        excess = 0.0
+    numbers: dict[str, object] = {
+        "share_of_sessions_that_click_everything": all_sessions / log.sessions,
+        "share_of_clicks_of_these": all_clicks / clicks,
+        "sessions_with_only_the_last_rank_clicked": last,
+        "suggested_by_the_two_ranks_above": neighbours,
+        "share_of_clicks_beyond": excess / clicks,
+        "largest_client": None,
+        "share_of_clicks_of_largest_client": None,
+    }
+    found: list[tuple[Status, str]] = [
+        (
+            _severity(all_clicks / clicks, NOTABLE, LARGE),
+            f"sessions that click every result make {all_clicks / clicks:.1%} of the clicks",
+        ),
+        (
+            _severity(excess / clicks, NOTABLE, LARGE),
+            f"{last:,.0f} sessions click the last result only, where the ranks above it suggest "
+            f"{neighbours:,.0f}",
+        ),
+    ]
+    client = _largest_client(log)
+    if client is not None:
+        name, share = client
+        numbers["largest_client"] = name
+        numbers["share_of_clicks_of_largest_client"] = share
+        found.append(
+            (
+                _severity(share, NOTABLE_CLIENT, LARGE_CLIENT),
+                f"client {name} made {share:.1%} of the clicks",
+            )
+        )
+    status = worst(*(each for each, _ in found))
+    bad = [words for each, words in found if each != "good"]
+    if not bad:
+        named = "" if client is not None else " (the log names no clients)"
+        return Point(NAME, "good", numbers, f"Nothing looks like a machine's clicks{named}.")
+    sentence = "; ".join(bad)
+    return Point(
+        NAME,
+        status,
+        numbers,
+        f"{sentence[0].upper()}{sentence[1:]}.",
+        "Read the log without them: --max-clicks leaves out sessions with many clicks, "
+        "--max-client-share large clients.",
+    )
+
+
+def clicks_everything(log: ClickLog) -> tuple[float, float]:
+    """Sessions in which every result of a list of five or more was clicked, and their clicks."""
+    length = log.lists.mask.sum(axis=1)[log.list_of]
+    everything = (log.clicks.sum(axis=1) == length) & (length >= SHORTEST)
+    counts = log.counts[everything]
+    return float(counts.sum()), float(counts @ length[everything])
+
+
+def clicks_only_last(log: ClickLog) -> tuple[float, float]:
+    """Sessions whose only click is on the last rank, and the mean for the two ranks above it."""
+    length = log.lists.mask.sum(axis=1)[log.list_of]
+    once = np.flatnonzero((log.clicks.sum(axis=1) == 1) & (length >= SHORTEST))
+    from_end = length[once] - 1 - log.clicks[once].argmax(axis=1)
+    last, above, further = (log.counts[once[from_end == place]].sum() for place in range(3))
+    return float(last), float(above + further) / 2
+
+
+def _largest_client(log: ClickLog) -> tuple[str, float] | None:
+    """The client with most of the clicks that were kept, where clients are named."""
+    clients = () if log.reading is None else log.reading.clients
+    kept = [client for client in clients if not client.left_out]
+    if not kept:
+        return None
+    largest = max(kept, key=lambda client: client.share_of_clicks)
+    return largest.name, largest.share_of_clicks
+
+
+def _severity(share: float, notable: float, large: float) -> Status:
+    return "good" if share < notable else "warning" if share < large else "failed"

@@ -1,0 +1,200 @@
+"""Do users trust the top of the page beyond looking at it?
+
+If a click needs examination and relevance alone, the examination curve is the same whichever
+documents it is harvested from. If users believe that what stands on top must be good, documents
+that are not gain most from standing there (Agarwal et al., "Addressing Trust Bias for Unbiased
+Learning-to-Rank", WWW 2019): the curve of less relevant documents falls faster.
+
+So the query–document pairs that moved are split into less and more relevant ones, a curve is
+harvested from either, and the two are compared:
+
+    advantage = exp mean_k (log h_k^more − log h_k^less),
+
+1 where there is no trust bias, above 1 where there is; positions count in proportion to how
+precisely they are known.
+
+A split by the clicks that are compared would find a difference where there is none: a document that
+was clicked by luck at a low rank would count as relevant. The sessions of every pair are therefore
+dealt out at random into two halves; clicks of one tell which documents are relevant, and clicks of
+the other make the curves.
+
+Where nothing moved, the scores of dual learning stand in for relevance (see `trust_by_features`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from dualrank.diagnostics.point import Point, Status, not_measured
+from dualrank.diagnostics.study import Study
+from dualrank.diagnostics.trust_by_features import slope_along_the_list
+from dualrank.propensity.bootstrap import resampled_sums
+from dualrank.propensity.grouped_clicks import Cells
+from dualrank.propensity.harvesting import interventional_sums, log_curve_of_all_pairs
+from dualrank.propensity.propensity import Propensity
+
+NAME = "trust in the top"
+# The top's advantage for less relevant documents, beyond which it is worth knowing, or large.
+NOTABLE, LARGE = 1.1, 4 / 3
+LEVEL = 0.005
+# The same by features: growth of the slope per doubling of the rank, as a share of it.
+NOTABLE_GROWTH, LARGE_GROWTH = 0.1, 0.5
+ERRORS = 3.0
+# A pair's clicks are drawn towards the mean as if it had been seen so many more times at the top.
+PRIOR = 2.0
+
+
+def trust(study: Study) -> Point:
+    """The curve of less relevant documents against that of more relevant ones."""
+    curve = study.harvested
+    if not isinstance(curve, Propensity):
+        return _by_features(study, curve)
+    sums = _sums_by_relevance(study, curve)
+    # The compared logarithms: [resample, position], the first row being the whole log.
+    both = np.concatenate([sums.sum(axis=0)[None], resampled_sums(sums, seed=study.seed)])
+    less, more = (log_curve_of_all_pairs(both[:, side]) for side in (0, 1))
+    difference = (more - less)[:, 1 : curve.depth]
+    known = np.isfinite(difference).mean(axis=0) >= 0.95
+    known &= np.isfinite(difference[0])
+    if not known.any():
+        return not_measured(
+            NAME,
+            "Too few documents were clicked at several positions to compare less with more "
+            "relevant ones.",
+        )
+    difference = difference[:, known]
+    difference = difference[np.isfinite(difference).all(axis=1)]
+    weight = 1 / difference[1:].var(axis=0)
+    means = difference @ (weight / weight.sum())
+    advantage, error = float(np.exp(means[0])), float(means[1:].std(ddof=1))
+    p_value = float(2 * student.sf(abs(means[0]) / error, study.grouped.group_count - 1))
+    numbers = {
+        "advantage": advantage,
+        "low": advantage * np.exp(-1.96 * error),
+        "high": advantage * np.exp(1.96 * error),
+        "p_value": p_value,
+        "less_relevant": np.exp(less[0] - less[0, 0]),
+        "more_relevant": np.exp(more[0] - more[0, 0]),
+    }
+    status: Status = "good"
+    size = max(advantage, 1 / advantage)
+    if p_value < LEVEL and size > NOTABLE:
+        status = "failed" if size > LARGE else "warning"
+    gains = (
+        f"The top gives less relevant documents {advantage:.2f} "
+        f"({numbers['low']:.2f}–{numbers['high']:.2f}) times the advantage that it gives more "
+        "relevant ones"
+    )
+    if status == "good":
+        return Point(NAME, status, numbers, f"{gains}: no clear sign of trust beyond examination.")
+    if advantage > 1:
+        return Point(
+            NAME,
+            status,
+            numbers,
+            f"{gains}: users click what stands on top because it stands there, or what they find "
+            "decides how far they look; no weight per position can correct that.",
+            "Compare click models (dualrank clicks fit LOG --model pbm-trust, dbn), and expect "
+            "every correction by position to leave some of the bias.",
+        )
+    return Point(
+        NAME,
+        status,
+        numbers,
+        f"{gains}: examination depends on the document, as where users stop once they have found "
+        "something or where results below look different.",
+        "See whether clicks are independent, and compare click models (dualrank clicks fit LOG).",
+    )
+
+
+def _by_features(study: Study, why: str) -> Point:
+    """Whether scores tell less about clicks at the top than below."""
+    found = None
+    if not isinstance(study.twins, str):
+        held_out = np.setdiff1d(np.arange(len(study.log.lists)), study.twins.training)
+        found = slope_along_the_list(study.log.take_lists(held_out), study.twins.dual)
+    if found is None or not found.slope > 0:
+        return not_measured(
+            NAME,
+            f"Trust and examination cannot be told apart here: {why}.",
+            "Collect some swaps, which show the same document at the top and below.",
+        )
+    numbers = {
+        "slope": found.slope,
+        "growth_per_doubling_of_rank": found.growth,
+        "standard_error": found.error,
+        "relative_growth": found.relative,
+    }
+    clear = found.growth > ERRORS * found.error and found.relative > NOTABLE_GROWTH
+    tells = (
+        f"With every doubling of the rank a document's score tells {found.relative:+.0%} "
+        f"(± {found.error / found.slope:.0%}) more about clicks"
+    )
+    if not clear:
+        return Point(NAME, "good", numbers, f"{tells}: no clear sign of trust in the top.")
+    return Point(
+        NAME,
+        "failed" if found.relative > LARGE_GROWTH else "warning",
+        numbers,
+        f"{tells}: at the top users click what stands there, relevant or not, which no weight per "
+        "position can correct.",
+        "Collect some swaps to be sure, and compare click models (dualrank clicks fit LOG --model "
+        "pbm-trust).",
+    )
+
+
+def _sums_by_relevance(study: Study, curve: Propensity) -> NDArray[np.float64]:
+    """What harvesting sums, `[group, less or more relevant, k, k']`, by both halves in turn."""
+    cells = study.grouped.cells.moved
+    cells = cells.take(cells.position < curve.depth).moved
+    groups = study.grouped.group_count
+    rng = np.random.default_rng([study.seed, 0x_7205])
+    sums = np.zeros((groups, 2, cells.depth, cells.depth))
+    halves = deal_out(cells, rng)
+    for judging, compared in (halves, halves[::-1]):
+        more = _more_relevant(judging, curve.examination)
+        for side, chosen in enumerate((~more, more)):
+            # Cells stand in the same order in both halves, but some have no session in one.
+            kept = compared.take(chosen & (compared.impressions > 0)).moved
+            sums[:, side] += interventional_sums(kept, groups)
+    return sums
+
+
+def deal_out(cells: Cells, rng: np.random.Generator) -> tuple[Cells, Cells]:
+    """The sessions of every cell in two random halves; which were clicked is left to chance."""
+    here = rng.binomial(cells.shown.astype(np.int64), 0.5)
+    clicked = cells.clicked.astype(np.int64)
+    clicked_here = rng.hypergeometric(clicked, cells.shown.astype(np.int64) - clicked, here)
+    shown = np.stack([here, cells.shown - here]).astype(np.float64)
+    clicks = np.stack([clicked_here, cells.clicked - clicked_here]).astype(np.float64)
+    count = len(cells.document)
+    one, other = (
+        replace(
+            cells,
+            shown=shown[side],
+            clicked=clicks[side],
+            impressions=np.bincount(cells.cell, shown[side], count).astype(np.float64),
+            clicks=np.bincount(cells.cell, clicks[side], count).astype(np.float64),
+        )
+        for side in (0, 1)
+    )
+    return one, other
+
+
+def _more_relevant(cells: Cells, examination: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Of every cell, whether its pair is among the more relevant that have half of the clicks."""
+    _, pair = np.unique(cells.document, return_inverse=True)
+    clicks = np.bincount(pair, cells.clicks)
+    examined = np.bincount(pair, cells.impressions * examination[cells.position])
+    if clicks.sum() == 0:
+        return np.zeros(len(pair), dtype=bool)
+    relevance = (clicks + PRIOR * clicks.sum() / examined.sum()) / (examined + PRIOR)
+    order = np.argsort(relevance, kind="stable")
+    below = np.cumsum(clicks[order]) <= clicks.sum() / 2
+    more = np.ones(len(relevance), dtype=bool)
+    more[order[below]] = False
+    return more[pair]

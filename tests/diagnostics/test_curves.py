@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+
+from dualrank.diagnostics.curves import curves, gap, share_of_the_way
+from dualrank.diagnostics.study import Study
+from dualrank.propensity.propensity import Propensity
+
+HARVESTED = np.array([1.0, 0.8, 0.5, 0.3])
+RAW = np.array([1.0, 0.5, 0.2, 0.1])
+
+
+def curve(examination, spread=0.05):
+    values = np.asarray(examination)
+    return Propensity(values, "test", 1, values * np.exp(-spread), values * np.exp(spread))
+
+
+def study_of(learned, harvested=None):
+    """A study whose curves are given."""
+    study = Study(None)  # type: ignore[arg-type]
+    harvested = curve(HARVESTED) if harvested is None else harvested
+    study.__dict__.update(raw=curve(RAW), harvested=harvested, learned=learned)
+    return study
+
+
+def between(share):
+    return curve(np.exp((1 - share) * np.log(HARVESTED) + share * np.log(RAW)))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_the_share_of_the_way_is_that_between_the_curves(share):
+    assert share_of_the_way(curve(HARVESTED), between(share), curve(RAW)) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(("share", "status"), [(0.0, "good"), (0.35, "warning"), (0.8, "failed")])
+def test_a_learned_curve_on_the_way_to_the_raw_one_is_confounded(share, status):
+    point = curves(study_of(between(share)))
+    assert point.status == status
+    assert point.numbers["share_of_the_way_from_harvested_to_raw"] == pytest.approx(share)
+    if status == "good":
+        assert "both can be believed" in point.meaning
+    else:
+        assert f"{share:.0%} of the way to raw click-through" in point.meaning
+        assert "confounding is likely" in point.meaning
+        assert "harvested propensities" in point.advice
+
+
+def test_a_learned_curve_elsewhere_contradicts():
+    point = curves(study_of(curve(HARVESTED**0.5)))
+    assert point.status == "warning"
+    assert "contradict each other" in point.meaning
+
+
+def test_wide_intervals_hide_a_difference():
+    assert curves(study_of(curve(between(0.8).examination, spread=2.0))).status == "good"
+
+
+def test_without_a_learned_curve_the_harvested_one_stands_alone():
+    point = curves(study_of("no features were given"))
+    assert point.status == "good"
+    assert "up to 3.00" in point.meaning
+    assert point.numbers["missing"] == {"learned": "no features were given"}
+
+
+@pytest.mark.parametrize(("learned", "words"), [("none", "all there is"), (None, "learned curve")])
+def test_without_a_harvested_curve_nothing_is_confirmed(learned, words):
+    learned = curve(RAW) if learned is None else learned
+    point = curves(study_of(learned, "no pair was seen twice"))
+    assert point.status == "not measured"
+    assert words in point.meaning
+    assert "no pair was seen twice" in point.meaning
+
+
+def test_the_gap_is_the_clearest_of_those_that_matter():
+    one = Propensity(
+        np.array([1, 0.5, 0.5]), "a", 1, np.array([1, 0.49, 0.1]), np.array([1, 0.51, 2.5])
+    )
+    other = curve([1, 0.7, 0.9], spread=0.01)
+    found = gap(one, other)
+    assert found.position == 2
+    assert found.factor == pytest.approx(1.4)
+    assert found.is_clear
+    assert not found.intervals_overlap
+    assert not gap(one, one).is_clear
+    assert gap(one, one).intervals_overlap
+
+
+def test_a_curve_is_compared_as_far_as_it_goes():
+    assert gap(curve(HARVESTED[:2]), curve(RAW)).position == 2
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_curves_of_a_log_hold_the_truth(world, seed):
+    study = world(seed=seed).study()
+    numbers = curves(study).numbers
+    assert not numbers["gaps"]["harvested_to_raw"]["intervals_overlap"]
+    assert (numbers["raw"]["examination"][1:] < numbers["harvested"]["examination"][1:]).all()

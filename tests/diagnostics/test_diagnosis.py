@@ -1,0 +1,112 @@
+import json
+
+import numpy as np
+import pytest
+
+from dualrank.data.lists import RankedLists
+from dualrank.diagnostics import diagnosis as module
+from dualrank.diagnostics.diagnosis import diagnose
+from dualrank.diagnostics.point import Point, plain, worst
+from dualrank.diagnostics.verdict import judge
+from dualrank.errors import DataError
+
+NAMES = (
+    "connectivity",
+    "curves",
+    "logging ranker",
+    "joint learning",
+    "independent clicks",
+    "trust in the top",
+    "sample",
+    "drift",
+    "traffic",
+)
+
+
+def points(*, connected, **statuses):
+    found = {name: Point(name, "good", {"can_harvest": connected}, "") for name in NAMES}
+    for name, status in statuses.items():
+        key = name.replace("_", " ")
+        found[key] = Point(key, status, found[key].numbers, "")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("connected", "joint", "curves", "sample", "verdict", "reason"),
+    [
+        (True, "good", "good", "good", "fit for joint learning", "agrees with the harvested"),
+        (True, "good", "failed", "good", "use harvested propensities", "finds another curve"),
+        (True, "warning", "good", "good", "use harvested propensities", "do not show"),
+        (True, "not measured", "good", "good", "use harvested propensities", "was not asked"),
+        (False, "good", "not measured", "good", "fit for joint learning", "No document"),
+        (False, "warning", "not measured", "good", "collect some swaps first", "do not show"),
+        (False, "not measured", "not measured", "good", "collect some swaps first", "features"),
+        (True, "good", "good", "failed", "collect some swaps first", "too small"),
+    ],
+)
+def test_the_verdict_follows_from_the_points(connected, joint, curves, sample, verdict, reason):
+    found = judge(points(connected=connected, joint_learning=joint, curves=curves, sample=sample))
+    assert found.verdict == verdict
+    assert any(reason in each for each in found.reasons)
+
+
+def test_other_findings_are_cautions():
+    found = judge(points(connected=True, drift="failed", traffic="warning", sample="warning"))
+    assert found.verdict == "fit for joint learning"
+    assert found.reasons[-1] == (
+        "Mind that corrections may overfit, examination differs between parts of the log and some "
+        "clicks look like a machine's."
+    )
+    assert judge(points(connected=True, drift="failed")).reasons[-1] == (
+        "Mind that examination differs between parts of the log."
+    )
+
+
+def test_every_point_is_asked_once_and_the_json_can_be_read(world):
+    told = []
+    found = diagnose(world().log(5_000), progress=lambda *done: told.append(done))
+    assert tuple(point.name for point in found.points) == NAMES
+    content = json.loads(found.to_json())
+    assert content["verdict"] == found.verdict
+    assert [point["name"] for point in content["points"]] == list(NAMES)
+    assert told[-1] == (9, 9)
+    assert found["sample"].numbers["sessions"] == 5_000
+    assert found.failed == tuple(p.name for p in found.points if p.status == "failed")
+
+
+def test_the_same_seed_gives_the_same_diagnosis(world):
+    log = world().log(5_000)
+    assert diagnose(log, seed=1).to_json() == diagnose(log, seed=1).to_json()
+
+
+def test_progress_counts_training_once(world, monkeypatch):
+    monkeypatch.setattr("dualrank.diagnostics.twins.STEPS", 20)
+    here = world(queries=60)
+    told = []
+    diagnose(here.log(3_000), here.data, progress=lambda *done: told.append(done))
+    assert told == sorted(told)
+    assert told[-1] == (len(NAMES) + module.TRAINING,) * 2
+
+
+def test_lists_of_one_position_have_no_bias(world):
+    log = world().log(100)
+    short = RankedLists(log.lists.documents[:, :1], log.lists.queries)
+    cut = type(log)(short, log.list_of, log.clicks[:, :1], log.counts)
+    with pytest.raises(DataError, match="one position only"):
+        diagnose(cut)
+
+
+def test_features_of_other_documents_are_refused(world):
+    with pytest.raises(DataError, match="give the data set with which the log was read"):
+        diagnose(world(queries=60).log(500), world(queries=10).data)
+
+
+def test_json_has_no_infinity():
+    value = {"a": np.array([1.0, np.inf]), "b": (np.int64(2), np.bool_(True), np.nan), "c": "x"}
+    assert plain(value) == {"a": [1.0, None], "b": [2, True, None], "c": "x"}
+
+
+def test_the_worst_status_decides():
+    assert worst("good", "failed", "warning") == "failed"
+    assert worst("not measured", "good") == "good"
+    assert worst() == "good"

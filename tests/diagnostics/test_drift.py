@@ -1,0 +1,127 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dualrank.clicks.position_based import PositionBasedUser
+from dualrank.data.click_log import PERIOD
+from dualrank.diagnostics.drift import compare, drift, holm
+from dualrank.diagnostics.study import Study
+
+
+def periods(world, joined, etas, *, seed=0, queries=300, sessions=60_000, name=PERIOD):
+    here = world(queries=queries, seed=seed)
+    lists = here.lists(2)
+    names = [f"{number + 1}" for number in range(len(etas))]
+    logs = [here.log(sessions, lists=lists, user=PositionBasedUser(eta=eta)) for eta in etas]
+    return Study(joined(name, dict(zip(names, logs, strict=True))))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_curve_that_stays_is_left_alone(world, joined, seed):
+    point = drift(periods(world, joined, [1.0, 1.0], seed=seed))
+    assert point.status == "good"
+    assert "the same throughout" in point.meaning
+
+
+@pytest.mark.parametrize("queries", [300, 15])
+def test_a_curve_that_changes_is_found_and_measured(world, joined, queries):
+    study = periods(world, joined, [0.5, 1.0, 1.5], queries=queries)
+    assert study.grouped.over == ("queries" if queries == 300 else "sessions")
+    point = drift(study)
+    assert point.status == "failed"
+    assert point.numbers["comparisons"][0]["part"] == "3"
+    assert point.numbers["comparisons"][0]["against"] == "1"
+    assert "period 3 looks" in point.meaning
+    assert "times less at position" in point.meaning
+    curves = [PositionBasedUser(eta=eta).examination(10) for eta in (1.5, 0.5)]
+    truth = (curves[0] / curves[1]) / (curves[0][0] / curves[1][0])
+    comparison = point.numbers["comparisons"][0]
+    z = np.log(comparison["factor"] / truth)[1:] / (
+        np.log(comparison["high"] / comparison["low"])[1:] / 3.92
+    )
+    assert np.abs(z).max() < 4
+
+
+def test_a_small_change_is_a_warning(world, joined):
+    point = drift(periods(world, joined, [1.0, 1.12], sessions=200_000))
+    assert point.status == "warning"
+
+
+def test_more_clicks_throughout_are_no_drift_of_the_curve(world, joined):
+    here = world()
+    lists = here.lists(2)
+    logs = {"1": here.log(60_000, lists=lists), "2": here.log(60_000, lists=lists)}
+    rng = np.random.default_rng(0)
+    rows = np.repeat(np.arange(len(logs["2"].counts)), logs["2"].counts)
+    clicks = logs["2"].clicks[rows] & (rng.random((len(rows), 10)) < 0.6)
+    logs["2"] = type(logs["2"]).from_clicks(lists, logs["2"].list_of[rows], clicks)
+    assert drift(Study(joined(PERIOD, logs))).status == "good"
+
+
+def test_documents_of_other_relevance_are_no_drift_of_the_curve(world, joined):
+    # The second part shows other lists for half of the queries: only what both show is compared.
+    here = world()
+    lists = here.lists(6)
+    half = np.arange(len(lists)) % 2 == 0
+    logs = {}
+    for name, chosen in (("1", half), ("2", ~half | (np.arange(len(lists)) % 3 == 0))):
+        log = here.log(80_000, lists=lists)
+        logs[name] = log.take_rows(np.flatnonzero(chosen[log.list_of]))
+    assert drift(Study(joined(PERIOD, logs))).status == "good"
+
+
+def test_contexts_are_compared_with_the_most_frequent(world, joined):
+    here = world()
+    lists = here.lists(2)
+    logs = {
+        "desk": here.log(80_000, lists=lists),
+        "phone": here.log(40_000, lists=lists, user=PositionBasedUser(eta=1.8)),
+        "tablet": here.log(40_000, lists=lists),
+        "watch": here.log(200, lists=lists),
+    }
+    point = drift(Study(joined("device", logs)))
+    compared = [(each["part"], each["against"]) for each in point.numbers["comparisons"]]
+    assert compared == [("phone", "desk"), ("tablet", "desk")]
+    assert point.status == "failed"
+    assert "device phone looks" in point.meaning
+    assert "a curve per context" in point.advice
+
+
+def test_a_log_without_time_or_context_says_nothing(world):
+    point = drift(world().study(1_000))
+    assert point.status == "not measured"
+    assert "neither timestamps nor contexts" in point.meaning
+
+
+def test_parts_that_share_no_clicked_document_say_nothing(world, joined):
+    here = world()
+    lists = here.lists(1)
+    log = here.log(2_000, lists=lists)
+    first = lists.queries[log.list_of] < 150
+    parts = {"1": log.take_rows(np.flatnonzero(first)), "2": log.take_rows(np.flatnonzero(~first))}
+    study = Study(joined(PERIOD, parts))
+    assert compare(study, PERIOD, "2", "1") is None
+    assert drift(study).status == "not measured"
+
+
+def test_false_alarms_are_rare(world, joined):
+    alarms = 0
+    for seed in range(12):
+        study = periods(world, joined, [1.0, 1.0], seed=seed, sessions=10_000, queries=100)
+        change = compare(study, PERIOD, "2", "1")
+        alarms += (holm(change.p_values[1:]) < 0.05).any()
+    assert alarms <= 3
+
+
+def test_holm_is_monotone_and_never_below_the_p_value():
+    p = np.random.default_rng(0).random(50) ** 3
+    adjusted = holm(p)
+    assert (adjusted >= p).all()
+    assert (np.diff(adjusted[np.argsort(p)]) >= 0).all()
+    assert adjusted.max() <= 1
+
+
+def test_a_single_period_is_nothing_to_compare(world, joined):
+    log = joined(PERIOD, {"1": world().log(1_000)})
+    assert drift(Study(replace(log))).status == "not measured"
