@@ -17,8 +17,8 @@ from dualrank.cli.terminal import (
     Seed,
     layer_sizes,
     print_json,
-    progress_bars,
     result_console,
+    task_bars,
 )
 from dualrank.errors import SettingsError
 
@@ -302,6 +302,60 @@ def drift(
     _run(experiment.tasks, run, out, jobs, as_json, " ".join(words))
 
 
+@reproduce.command("scenarios")
+def scenarios(
+    preset: Annotated[Preset, typer.Option(help="Size of the generated data.")] = Preset.laptop,
+    seeds: Annotated[int, typer.Option(help="How many seeds.", min=1)] = 5,
+    only: Annotated[
+        str | None, typer.Option(help="Only these scenarios, separated by commas.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Training steps.", min=1)] = None,
+    world: Annotated[int, typer.Option(help="The seed of the generated world.", min=0)] = 0,
+    out: Out = Path("runs/scenarios"),
+    seed: Seed = 0,
+    jobs: Jobs = 0,
+    as_json: Json = False,
+) -> None:
+    """Logs on which dual learning is right, and on which it is not.
+
+    Each scenario is a log of some ranker and some users. Rankers are trained on it without
+    correction, with the true propensities, by dual learning, and by auto, which chooses; and
+    diagnose is asked what it makes of the log.
+
+    Example: dualrank reproduce scenarios --seeds 3 --only initial-ranker,network-logger
+    """
+    from dataclasses import replace
+
+    from dualrank.experiments.collection import Collection
+    from dualrank.experiments.scenarios import Scenarios, run_scenarios
+    from dualrank.report.scenarios import note, scenario_table, write_scenarios
+
+    experiment = Scenarios(Collection(preset.value, world=world))
+    experiment = replace(experiment, seeds=tuple(range(seed, seed + seeds)))
+    if only is not None:
+        chosen = tuple(name.strip() for name in only.split(","))
+        experiment = replace(experiment, names=chosen)
+    if steps is not None:
+        settings = replace(experiment.settings, steps=steps)
+        experiment = replace(experiment, settings=settings)
+    with task_bars([str(play) for play in experiment.plays]) as (report, finished):
+        results = run_scenarios(
+            experiment, jobs=jobs or os.cpu_count() or 1, report=report, finished=finished
+        )
+    words = [f"dualrank reproduce scenarios --preset {preset.value} --world {world}"]
+    words += [f"--seeds {seeds} --seed {seed}"]
+    words += [f"--only {only}"] * (only is not None) + [f"--steps {steps}"] * (steps is not None)
+    results.settings["command"] = " ".join(words)
+    files = write_scenarios(results, out)
+    if as_json:
+        print_json(results.model_dump(mode="json"))
+        return
+    console = result_console()
+    console.print(scenario_table(results))
+    console.print(note(results), style="dim")
+    console.print("Written: " + ", ".join(map(str, files)), soft_wrap=True)
+
+
 def _numbers(text: str) -> tuple[float, ...]:
     try:
         return tuple(float(number) for number in text.split(","))
@@ -340,16 +394,8 @@ def followed(tasks: Sequence[object], out: Path) -> Iterator[dict[str, Any]]:
     from dualrank.experiments.kept_runs import KeptRuns
 
     kept = KeptRuns(out / "unfinished")
-    with progress_bars() as progress:
-        whole = progress.add_task("all", total=len(tasks))
-        bars: dict[int, Any] = {}
-
-        def report(index: int, done: int, total: int) -> None:
-            if index not in bars:
-                bars[index] = progress.add_task(f"  {tasks[index]}", total=total)
-            progress.update(bars[index], completed=done, total=total, visible=done < total)
-
-        yield {"report": report, "finished": lambda: progress.advance(whole), "kept": kept}
+    with task_bars([str(task) for task in tasks]) as (report, finished):
+        yield {"report": report, "finished": finished, "kept": kept}
     kept.clear()
 
 

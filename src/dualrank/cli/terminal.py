@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -94,6 +94,23 @@ def leaving_on_sigterm(
         yield report_or_leave
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def task_bars(
+    names: Sequence[str],
+) -> Iterator[tuple[Callable[[int, int, int], None], Callable[[], None]]]:
+    """A bar over all tasks, and one for each that runs: what hears of steps, and of ends."""
+    with progress_bars() as progress:
+        whole = progress.add_task("all", total=len(names))
+        bars: dict[int, Any] = {}
+
+        def report(index: int, done: int, total: int) -> None:
+            if index not in bars:
+                bars[index] = progress.add_task(f"  {names[index]}", total=total)
+            progress.update(bars[index], completed=done, total=total, visible=done < total)
+
+        yield report, lambda: progress.advance(whole)
 
 
 def layer_sizes(text: str) -> tuple[int, ...]:

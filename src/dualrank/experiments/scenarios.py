@@ -25,6 +25,7 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.interventions import join_lists, shuffle_lists
 from dualrank.data.lists import RankedLists, top_lists
+from dualrank.diagnostics.diagnosis import diagnose
 from dualrank.errors import SettingsError
 from dualrank.evaluation.evaluator import evaluate
 from dualrank.evaluation.propensity_error import inverse_propensity_mse
@@ -189,10 +190,16 @@ def _train_all(
     # What `fit(method="auto")` would have trained, and chosen.
     scores = {name: model.predict(train) for name, model in models.items() if name != "truth"}
     choice = choose_by_clicks(scores, held_out)
+    diagnosis = diagnose(log, train, seed=play.seed)
     models["auto"], seconds["auto"] = models[choice.chosen], sum(seconds.values())
     told: dict[str, dict[str, Any]] = {
         "dla": {"lead": choice.leads["dla"].in_errors},
-        "auto": {"chosen": choice.chosen, "why": choice.why},
+        "auto": {
+            "chosen": choice.chosen,
+            "why": choice.why,
+            "verdict": diagnosis.verdict,
+            "diagnosis": {point.name: point.status for point in diagnosis.points},
+        },
     }
     return [
         Run(
