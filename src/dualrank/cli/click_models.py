@@ -85,6 +85,7 @@ def click_models(
     )
     from dualrank.experiments.own_log import OwnLog
     from dualrank.experiments.text_collection import TextCollection
+    from dualrank.report.by_sessions import crossings, sessions_table
     from dualrank.report.directory import write_experiment
     from dualrank.report.head_and_tail import head_and_tail
     from dualrank.report.terminal import print_report
@@ -135,6 +136,8 @@ def click_models(
         if by_sessions is not None:
             by_sessions.settings["command"] = command
             write_experiment(by_sessions, out / "sessions")
+            crossing = "\n".join([sessions_table(by_sessions), *crossings(by_sessions)]) + "\n"
+            write_text(out / "sessions" / "crossing.md", crossing)
     if as_json:
         content: dict[str, Any] = table.model_dump(mode="json")
         if by_sessions is not None:
@@ -146,9 +149,7 @@ def click_models(
     if parts:
         console.print("\n" + parts)
     if by_sessions is not None:
-        from dualrank.report.verdict import verdict
-
-        console.print(" ".join(verdict(by_sessions)))
+        console.print("\n" + crossing)
         console.print(f"By sessions per list: {out / 'sessions' / 'report.html'}")
 
 

@@ -196,7 +196,7 @@ def features(
         found = extract(source, asked, wanted, tokeniser, jobs=jobs, progress=report)
     counts, pairs = found.pages, found.candidates
     _warn_of_pages(counts.unreadable, counts.repeated)
-    _warn("queries without any page", pairs.without)
+    _warn("queries without any candidate", pairs.without)
     unknown = [f"{document} of query {query}" for query, document in pairs.unknown]
     _warn("candidates that are not there, and left out", unknown)
     with one_bar("features") as report:

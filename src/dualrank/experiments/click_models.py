@@ -56,6 +56,7 @@ METHODS = (
     "initial",
     "oracle",
 )
+WITHOUT_CLICKS = ("initial", "oracle")
 WITHOUT_GRADES = METHODS[:-1]
 """What can be trained on a log whose pages nobody judged."""
 
@@ -124,7 +125,7 @@ class ClickModels:
         for name in self.methods:
             if name == "oracle" and isinstance(self.collection, OwnLog):
                 raise SettingsError("a log without grades has no oracle; leave it out")
-            if name not in ("dla", "naive", "initial", "oracle"):
+            if name not in ("dla", "naive", *WITHOUT_CLICKS):
                 if not name.startswith(CLICK_MODEL):
                     raise SettingsError(f"unknown method {name!r}; known are {', '.join(METHODS)}")
                 click_model(name.removeprefix(CLICK_MODEL))
@@ -142,7 +143,7 @@ class ClickModels:
 
     @property
     def tasks(self) -> list[ClickModelTask]:
-        """One task per seed, log and method."""
+        """One task per seed, log and method; what learns nothing from clicks needs one log only."""
         return [
             ClickModelTask(
                 self.collection, self.population, log, self.recipe.with_seed(seed), method
@@ -150,6 +151,7 @@ class ClickModels:
             for seed in self.seeds
             for log in self.logs
             for method in self.methods
+            if log == self.logs[0] or method not in WITHOUT_CLICKS
         ]
 
 

@@ -34,6 +34,7 @@ COLLECTIONS = ("small-web", "msrd-movies", "nfcorpus", "stanford-web")
 CANDIDATES = 100
 ENGINE = FEATURE_NAMES.index("bm25_whole")
 _ENGLISH = Tokeniser("english", stop_words=True)
+_OTHERS = [f"other{i}" for i in range(1_000)]
 _QUERIES = {"train": 1_000, "valid": 150, "test": 300}
 
 
@@ -135,7 +136,7 @@ def _stanford(folder: Path) -> TextSplits:
     for url, page in pages.items():
         words = [word for word, count in hits[url].items() for _ in range(count)]
         missing = max(int(page.pop("length")) - len(words), 0)
-        words += [f"other{i}" for i in range(missing)]
+        words += (_OTHERS * (missing // len(_OTHERS) + 1))[:missing]
         page["content"] = bodies.get(url, " ".join(words))
     return _from_judged(list(pages.values()), texts, judged, 3.0)
 
