@@ -240,3 +240,20 @@ def test_settings_out_of_range_are_refused(clean):
     }.items():
         with pytest.raises(SettingsError, match=name):
             read_log(table, **{name: value})
+
+
+def test_periods_of_the_logs_own_are_kept_and_other_names_are_reserved(clean):
+    table = timed(long_table(clean), range(5))
+    table = table.append_column(PERIOD, pa.array(["new", "new", "old", "new", "new"]))
+    table = table.append_column("clicks", pa.array([1] * 5))
+    assert read_log(table, contexts=[PERIOD]).column(PERIOD).names == ("new", "old")
+    with pytest.raises(DataError, match="a context cannot be called 'clicks'"):
+        read_log(table, contexts=["clicks"])
+
+
+def test_folders_that_are_named_after_a_value_give_a_column(tmp_path, clean):
+    for device, rows in (("desk", clean[:3]), ("phone", clean[3:])):
+        (tmp_path / f"device={device}").mkdir()
+        pq.write_table(long_table(rows), tmp_path / f"device={device}" / "part.parquet")
+    parts = read_log(tmp_path, contexts=["device"]).split("device")
+    assert {name: part.sessions for name, part in parts.items()} == {"desk": 2, "phone": 1}

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 import zstandard
@@ -86,7 +86,7 @@ def test_lists_beyond_one_word_of_bits(spark, tmp_path):
 
 
 def test_text_files(spark, tmp_path, clean):
-    pa.csv.write_csv(long_table(clean), tmp_path / "log.csv")
+    pyarrow.csv.write_csv(long_table(clean), tmp_path / "log.csv")
     assert same(spark, str(tmp_path / "log.csv")).sessions == 3
 
 

@@ -9,6 +9,7 @@ from dualrank.errors import DataError, SettingsError
 
 REQUIRED = ("session_id", "query_id", "doc_id", "position", "clicked")
 OPTIONAL = ("timestamp", "client_id")
+RESERVED = ("clicks", "sessions")
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,11 @@ def find_columns(
                 f"this one has {', '.join(present)}"
             )
     for context in contexts:
+        if context in RESERVED:
+            raise DataError(
+                f"{where}: a context cannot be called {context!r}, a name that a reduced log has "
+                "itself; rename the column"
+            )
         if context not in present:
             raise DataError(
                 f"{where}: there is no context column {context!r}; the log has {', '.join(present)}"

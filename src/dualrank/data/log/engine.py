@@ -60,10 +60,10 @@ class DuckDBEngine:
         )
         self.connection = duckdb.connect()
         try:
-            self.connection.execute("SET memory_limit = $memory", {"memory": memory})
+            self.connection.execute(f"SET memory_limit = {_literal(memory)}")
         except duckdb.Error as error:
             raise SettingsError(f"memory is a size such as 4GB, not {memory!r}") from error
-        self.connection.execute("SET temp_directory = $folder", {"folder": self._folder.name})
+        self.connection.execute(f"SET temp_directory = {_literal(self._folder.name)}")
         self.connection.execute("SET preserve_insertion_order = false")
         self.connection.execute("SET TimeZone = 'UTC'")
         if threads is not None:
@@ -86,7 +86,7 @@ class DuckDBEngine:
 
         A type guessed from the first lines of a CSV file would turn the id 007 into 7.
         """
-        files = ", ".join("'" + file.replace("'", "''") + "'" for file in source.files)
+        files = ", ".join(_literal(file) for file in source.files)
         try:
             if source.format == "parquet":
                 self.view(name, f"SELECT * FROM read_parquet([{files}], union_by_name = true)")
@@ -165,6 +165,10 @@ def _mendable() -> Iterator[None]:
         ) from error
     except duckdb.Error as error:
         raise DataError(f"the log cannot be read ({_first_line(error)})") from error
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _first_line(error: Exception) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dualrank.data.click_log import PERIOD
 from dualrank.data.log.columns import Columns
 from dualrank.data.log.engine import Engine
 from dualrank.data.log.examples import example_of
@@ -350,7 +351,9 @@ class _Reduction:
 
     @property
     def _timed(self) -> bool:
-        return "timestamp" in self.columns and self.reading.periods > 1
+        """Whether to cut the log by time; a log may have periods of its own, as a context."""
+        own = PERIOD in self.columns.contexts
+        return "timestamp" in self.columns and self.reading.periods > 1 and not own
 
     def _count_bad(self, faults: str, found: dict[str, int]) -> int:
         if faults == "FALSE":
