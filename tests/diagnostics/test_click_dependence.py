@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualrank.clicks.position_based import PositionBasedUser
@@ -25,6 +25,7 @@ def log_of(list_of, clicks):
     return ClickLog.from_clicks(lists, np.asarray(list_of), clicks)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_sums_are_those_of_a_loop_over_lists_and_pairs(seed):
     rng = np.random.default_rng(seed)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualrank.data.click_log import ClickLog
@@ -34,6 +34,7 @@ def test_numbers_are_those_of_the_clicks_one_by_one(world):
     assert numbers["share_of_sessions_without_clicks"] == pytest.approx(quiet)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 50), st.floats(1, 100)), min_size=1, max_size=8))
 def test_the_heaviest_clicks_are_found(pairs):
     clicks = 100 * np.array([count + 1 for count, _ in pairs], dtype=np.float64)

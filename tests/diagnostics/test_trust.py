@@ -1,7 +1,5 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.users import TrustingUser
@@ -59,9 +57,9 @@ def test_one_ranker_cannot_tell(world):
     assert "cannot be told apart" in point.meaning
 
 
-@given(st.integers(0, 2**32 - 1))
+@pytest.mark.parametrize("seed", range(5))
 def test_the_halves_make_the_whole(world, seed):
-    cells = GroupedClicks.of(world(queries=40, seed=seed % 5).log(500)).cells
+    cells = GroupedClicks.of(world(queries=40, seed=seed).log(500)).cells
     one, other = deal_out(cells, np.random.default_rng(seed))
     for name in ("impressions", "clicks", "shown", "clicked"):
         total = getattr(one, name) + getattr(other, name)
