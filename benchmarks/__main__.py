@@ -12,6 +12,7 @@ MODULES = (
     "click_models",
     "documents",
     "diagnose",
+    "contexts",
 )
 
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dualrank.cli.app import main
+from dualrank.data.letor.reader import read_letor
 from dualrank.learning.checkpoint import read_checkpoint
 
 COMMANDS = (
@@ -22,6 +23,7 @@ COMMANDS = (
     "train",
     "rank",
     "evaluate",
+    "export",
     "index",
     "search",
     "features",
@@ -338,3 +340,39 @@ def test_sigterm_saves_and_leaves_and_the_same_command_goes_on(
     reached = int(err.split("asked to stop at ")[1].split(" ")[0])
     assert saved.values["step"] == reached
     assert not (out / "manifest.json").exists()
+
+
+def test_qrels_with_the_grades_of_the_data_change_nothing(
+    collection: Path, tmp_path: Path, command: Command
+) -> None:
+    data = read_letor(collection / "test.txt")
+    queries = data.query_ids[data.query_of_document].tolist()
+    rows = zip(queries, data.ids_of_documents().tolist(), data.grades.tolist(), strict=True)
+    qrels = tmp_path / "test.qrels"
+    qrels.write_text(
+        "".join(f"{query} 0 {document} {grade:g}\n" for query, document, grade in rows)
+    )
+    words = ["evaluate", collection / "dla", collection / "test.txt", "--json"]
+    by_grades, by_qrels = command(*words), command(*words, "--qrels", qrels)
+    assert by_grades[0] == by_qrels[0] == 0
+    assert by_grades[1] == by_qrels[1]
+
+
+def test_a_model_is_exported_and_its_difference_printed(
+    collection: Path, tmp_path: Path, command: Command
+) -> None:
+    out = tmp_path / "model.onnx"
+    code, text, _ = command("export", collection / "dla", "--to", "onnx", "--out", out, "--json")
+    assert code == 0
+    assert 0 <= json.loads(text)["max_difference"] <= 1e-5
+    labels = tmp_path / "labels.txt"
+    words = ["--log", collection / "clicks.parquet", "--features", collection / "train.txt"]
+    code, _, _ = command("export", collection / "dla", "--to", "letor", "--out", labels, *words)
+    assert code == 0
+    assert read_letor(labels).grades.max() > 0
+    code, _, err = command("export", collection / "dla", "--to", "letor", "--out", labels)
+    assert code == 2
+    assert "needs the click log (--log) and its --features" in err
+    code, _, err = command("export", collection / "naive", "--to", "letor", "--out", labels, *words)
+    assert code == 2
+    assert "has no propensities" in err

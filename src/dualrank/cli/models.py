@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dualrank.data.dataset import Dataset
+
+
+logger = logging.getLogger(__name__)
 
 
 class MethodName(StrEnum):
@@ -261,7 +265,10 @@ def rank(
 
 def evaluate(
     ranking: Annotated[Path, typer.Argument(help="A model directory or a run file.")],
-    data: Annotated[Path, typer.Argument(help="LETOR text or Parquet, with grades.")],
+    data: Annotated[Path, typer.Argument(help="LETOR text or Parquet, with grades or --qrels.")],
+    qrels: Annotated[
+        Path | None, typer.Option(help="TREC judgments, in the place of the data's own grades.")
+    ] = None,
     against: Annotated[
         Path | None, typer.Option(help="Another model or run, for Fisher's randomisation test.")
     ] = None,
@@ -279,16 +286,23 @@ def evaluate(
     of the data; documents of grade 1 or more are relevant; a query without one counts 0.
 
     Example: dualrank evaluate model/ data/test.txt --against naive/
+
+    Example: dualrank evaluate scores.run features.parquet --qrels judged.qrels
     """
     from rich.table import Table
 
+    from dualrank.data.qrels import with_qrels
     from dualrank.evaluation.evaluator import Evaluator
     from dualrank.evaluation.metric import PAPER_METRICS, parse_metrics
     from dualrank.evaluation.significance import fisher_test
 
     names = [name.strip() for name in metrics.split(",")]
     chosen = parse_metrics(names) if metrics else PAPER_METRICS
-    dataset = _read(data, _feature_count(ranking), max_grade)
+    dataset = _read(data, _feature_count(ranking), None if qrels else max_grade)
+    if qrels is not None:
+        dataset, missing = with_qrels(dataset, qrels, max_grade)
+        if missing:
+            logger.warning("%d judged documents of these queries are not in the data", missing)
     evaluator = Evaluator(dataset, chosen)
     ours = evaluator.per_query(_scores(ranking, dataset))
     result: dict[str, dict[str, float]] = {

@@ -184,7 +184,7 @@ def error_figure(results: Results) -> Figure | None:
     ax.minorticks_off()
     ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
     _time_axis(ax)
-    title(ax, "Largest relative error of a weight (log scale)")
+    title(ax, "Largest error of a weight (log scale)")
     label_ends(figure, ax, last, ends, method_labels(ends))
     return figure
 

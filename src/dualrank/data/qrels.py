@@ -1,0 +1,68 @@
+"""TREC qrels: judgments in a file of their own, `query 0 document grade` per line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from dualrank.data.dataset import Dataset
+from dualrank.errors import DataError
+
+
+def read_qrels(path: str | Path) -> dict[tuple[str, str], float]:
+    """The grade of every judged query and document; negative grades (spam) count as 0."""
+    grades: dict[tuple[str, str], float] = {}
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read as text ({error})") from error
+    for number, line in enumerate(lines, start=1):
+        words = line.split()
+        if not words:
+            continue
+        if len(words) != 4:
+            raise DataError(
+                f"{path}, line {number}: {len(words)} words; expected query, 0, document and grade"
+            )
+        try:
+            grade = float(words[3])
+        except ValueError as error:
+            raise DataError(f"{path}, line {number}: the grade is {words[3]!r}") from error
+        if not np.isfinite(grade):
+            raise DataError(f"{path}, line {number}: the grade is {words[3]!r}")
+        key = (words[0], words[2])
+        if grades.setdefault(key, max(grade, 0.0)) != max(grade, 0.0):
+            raise DataError(
+                f"{path}, line {number}: document {words[2]!r} of query {words[0]!r} was judged "
+                "before, with another grade"
+            )
+    if not grades:
+        raise DataError(f"{path}: there are no judgments")
+    return grades
+
+
+def with_qrels(
+    dataset: Dataset, path: str | Path, max_grade: float | None = None
+) -> tuple[Dataset, int]:
+    """The judged queries of a data set with the grades of a qrels file, and what it lacks.
+
+    Documents without a judgment have grade 0. The number is how many judged documents of these
+    queries the data set does not have: they are in no ranking, and not in the ideal one either.
+    """
+    grades = read_qrels(path)
+    judged = {query for query, _ in grades}
+    chosen = np.flatnonzero([query in judged for query in dataset.query_ids.tolist()])
+    if len(chosen) == 0:
+        raise DataError(f"{path}: judges none of the queries of the data")
+    part = dataset.take(chosen)
+    queries = part.query_ids[part.query_of_document].tolist()
+    pairs = list(zip(queries, part.ids_of_documents().tolist(), strict=True))
+    values = np.array([grades.get(pair, 0.0) for pair in pairs], dtype=np.float32)
+    highest = max(grades.values()) if max_grade is None else max_grade
+    if values.max(initial=0.0) > highest:
+        raise DataError(f"{path}: grade {values.max():g}; expected at most {highest:g}")
+    kept = set(queries)
+    missing = sum(query in kept for query, _ in grades.keys() - set(pairs))
+    return replace(part, grades=values, max_grade=float(highest)), missing
