@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dualrank.clicks.dependence import co_clicks
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.users import (
     BrowsingUser,
@@ -13,7 +14,7 @@ from dualrank.clicks.users import (
 )
 from dualrank.data.click_log import ClickLog
 from dualrank.data.lists import RankedLists
-from dualrank.diagnostics.click_dependence import click_dependence, co_clicks
+from dualrank.diagnostics.click_dependence import click_dependence
 from dualrank.diagnostics.study import Study
 
 

@@ -5,11 +5,17 @@ import pytest
 
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.sampling import sample_log
+from dualrank.clicks.users import CascadeUser
 from dualrank.data.dataset import Dataset
 from dualrank.data.interventions import join_lists
 from dualrank.data.lists import top_lists
 from dualrank.errors import SettingsError
-from dualrank.learning.auto import choose_by_clicks, choose_by_grades, harvested_propensity
+from dualrank.learning.auto import (
+    choose_by_clicks,
+    choose_by_grades,
+    doubt,
+    harvested_propensity,
+)
 from dualrank.learning.fit import fit
 from dualrank.learning.settings import TrainingSettings
 from dualrank.propensity.propensity import Propensity
@@ -129,3 +135,16 @@ def test_progress_counts_over_all_candidates(data, biased):
         progress=lambda done, total: seen.append((done, total)),
     )
     assert seen == [(10, 40), (20, 40), (30, 40), (40, 40)]
+
+
+def test_users_who_leave_after_a_click_are_not_corrected_by_position(data):
+    lists = top_lists(data, data.features @ [0.5, 1.0])
+    log = sample_log(data, lists, CascadeUser(), 200_000, 1)
+    assert "sessions click a second time 0.00 times as often" in doubt(log)
+    told = fit(log, data, method="auto", ranker=Linear(), settings=SETTINGS).training["auto"]
+    assert told["chosen"] == "naive"
+    assert told["why"].startswith("sessions click a second time")
+
+
+def test_position_based_clicks_raise_no_doubt(biased):
+    assert doubt(biased) is None

@@ -31,6 +31,7 @@ def judge(points: Mapping[str, Point]) -> Judgement:
     """The verdict that the points lead to."""
     connected = points["connectivity"].numbers["can_harvest"]
     joint, curves = points["joint learning"], points["curves"]
+    ends_sessions = points["independent clicks"].numbers["ends_sessions"]
     learns = joint.status == "good"
     contradicted = curves.status in ("warning", "failed")
     reasons: list[str] = []
@@ -40,6 +41,12 @@ def judge(points: Mapping[str, Point]) -> Judgement:
         reasons.append(
             "The log is too small for any correction; collect more sessions, and swap some results "
             "while you do."
+        )
+    elif ends_sessions:
+        verdict = "collect some swaps first"
+        reasons.append(
+            "A click mostly ends the session, so that no weight by position, learned or harvested, "
+            "is right; stay with the naive ranker until swaps show what a curve is worth here."
         )
     elif connected and (contradicted or not learns):
         verdict = "use harvested propensities"

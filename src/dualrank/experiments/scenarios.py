@@ -33,7 +33,7 @@ from dualrank.experiments.collection import Collection
 from dualrank.experiments.parallel import Report, map_tasks
 from dualrank.experiments.results import PropensityResult, Results, Run
 from dualrank.experiments.simulation import DEPTH, Simulation, stage
-from dualrank.learning.auto import choose_by_clicks, harvested_propensity
+from dualrank.learning.auto import choose_by_clicks, doubt, harvested_propensity
 from dualrank.learning.feedback import Judgments
 from dualrank.learning.fit import fit, hold_out
 from dualrank.learning.model import Model
@@ -189,7 +189,7 @@ def _train_all(
         seconds[name] = time.perf_counter() - started
     # What `fit(method="auto")` would have trained, and chosen.
     scores = {name: model.predict(train) for name, model in models.items() if name != "truth"}
-    choice = choose_by_clicks(scores, held_out)
+    choice = choose_by_clicks(scores, held_out, doubt(rest))
     diagnosis = diagnose(log, train, seed=play.seed)
     models["auto"], seconds["auto"] = models[choice.chosen], sum(seconds.values())
     told: dict[str, dict[str, Any]] = {

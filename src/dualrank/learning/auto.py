@@ -5,7 +5,9 @@ features miss part of relevance, the learned propensities are confounded; where 
 large weights amplify noise. Neither shows in the training loss. So `auto` trains the naive ranker
 and one ranker per correction that the log allows, and takes the correction with the largest lead
 over the naive ranker, provided that the lead is clear (see `click_check`); without one it stays
-naive. Judged queries decide instead where there are some.
+naive. It also stays naive where a click mostly ends the session: then what is seen depends on the
+documents above, no weight by position is right, and the check, which presumes such weights, cannot
+tell. Judged queries decide instead where there are some.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.clicks.dependence import Dependence
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError
@@ -48,14 +51,34 @@ class Choice:
         }
 
 
-def choose_by_clicks(candidates: Mapping[str, Scores], held_out: ClickLog) -> Choice:
-    """Choose by clicks that no candidate was trained on; one of the candidates is `naive`."""
+def doubt(log: ClickLog) -> str | None:
+    """Why no weight by position can be right for these clicks, if there is a reason."""
+    found = Dependence.of(log)
+    if not found.ends_sessions:
+        return None
+    first, further = found.after_the_first, found.further_down
+    return (
+        f"sessions click a second time {first.value:.2f} times as often after a click on the first "
+        f"result, and {further.value:.2f} times as often after one further down, as clicks that "
+        "depend on the position alone would"
+    )
+
+
+def choose_by_clicks(
+    candidates: Mapping[str, Scores], held_out: ClickLog, doubts: str | None = None
+) -> Choice:
+    """Choose by clicks that no candidate was trained on; one of the candidates is `naive`.
+
+    With `doubts` about weights by position the naive ranker is taken.
+    """
     check = ClickCheck(held_out)
     leads = {
         name: check.lead(scores, over=candidates[NAIVE])
         for name, scores in candidates.items()
         if name != NAIVE
     }
+    if doubts is not None:
+        return Choice(NAIVE, doubts, leads)
     clear = {name: lead.gain for name, lead in leads.items() if lead.is_clear}
     if clear:
         chosen = max(clear, key=lambda name: clear[name])

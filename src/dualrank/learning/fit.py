@@ -19,6 +19,7 @@ from dualrank.learning.auto import (
     NAIVE,
     choose_by_clicks,
     choose_by_grades,
+    doubt,
     harvested_propensity,
 )
 from dualrank.learning.extracted_relevance import (
@@ -219,7 +220,7 @@ def _fit_best(
     else:
         assert held_out is not None
         scores = {name: model.predict(dataset) for name, model in models.items()}
-        choice = choose_by_clicks(scores, held_out)
+        choice = choose_by_clicks(scores, held_out, doubt(rest))
     chosen = models[choice.chosen]
     told: dict[str, object] = {**choice.to_dict()}
     if not isinstance(harvested, Propensity):
