@@ -23,8 +23,9 @@ NAMES = (
 )
 
 
-def points(*, connected, **statuses):
-    found = {name: Point(name, "good", {"can_harvest": connected}, "") for name in NAMES}
+def points(*, connected, ends_sessions=False, **statuses):
+    numbers = {"can_harvest": connected, "ends_sessions": ends_sessions}
+    found = {name: Point(name, "good", numbers, "") for name in NAMES}
     for name, status in statuses.items():
         key = name.replace("_", " ")
         found[key] = Point(key, status, found[key].numbers, "")
@@ -48,6 +49,12 @@ def test_the_verdict_follows_from_the_points(connected, joint, curves, sample, v
     found = judge(points(connected=connected, joint_learning=joint, curves=curves, sample=sample))
     assert found.verdict == verdict
     assert any(reason in each for each in found.reasons)
+
+
+def test_where_a_click_ends_the_session_no_curve_is_advised():
+    found = judge(points(connected=True, ends_sessions=True))
+    assert found.verdict == "collect some swaps first"
+    assert "A click mostly ends the session" in found.reasons[0]
 
 
 def test_other_findings_are_cautions():
