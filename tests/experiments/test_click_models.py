@@ -6,6 +6,7 @@ import pytest
 
 from dualrank.clicks.users import make_user
 from dualrank.documents.small_web import WebSize, generate_web
+from dualrank.documents.tokens import Tokeniser
 from dualrank.errors import DataError, SettingsError
 from dualrank.experiments.click_models import (
     METHODS,
@@ -17,7 +18,7 @@ from dualrank.experiments.click_models import (
     simulate_log,
     stage,
 )
-from dualrank.experiments.own_log import OwnLog
+from dualrank.experiments.own_log import OwnLog, extract_own
 from dualrank.experiments.text_collection import TextCollection
 
 SIZE = WebSize(pages=300, queries=60, topics=5, subtopics=3)
@@ -103,16 +104,26 @@ def own(tmp_path_factory):
 
 def own_log(folder, **changes):
     names = ("pages.jsonl", "queries.tsv", "clicks.parquet", "judgments.qrels")
-    return replace(OwnLog(*(folder / name for name in names)), **changes)
+    features = folder / "features.parquet"
+    if not features.exists():
+        extract_own(*(folder / name for name in names), Tokeniser()).write(features)
+    return replace(OwnLog.of(features, *(folder / name for name in names[2:]), 10), **changes)
 
 
 def test_own_pages_log_and_judgments_are_read(own):
     data = own_log(own).load()
     assert set(data.test.query_ids) & set(data.valid.query_ids) == set()
+    assert set(data.train.query_ids) & {*data.test.query_ids, *data.valid.query_ids} == set()
     assert len(data.valid) == round(0.2 * (len(data.valid) + len(data.test)))
     assert data.log.sessions_per_list.min() >= 10
     assert data.log.lists.documents.max() < data.train.document_count
     assert np.isfinite(data.train.features).all()
+
+
+def test_judged_pages_that_are_unknown_are_named(own):
+    names = ("pages.jsonl", "queries.tsv", "clicks.parquet", "judgments.qrels")
+    found = extract_own(*(own / name for name in names), Tokeniser())
+    assert [document for _, document in found.candidates.unknown] == ["unknown-page"]
 
 
 def test_table_3_of_own_data(own):
@@ -124,17 +135,25 @@ def test_table_3_of_own_data(own):
 
 
 def test_lists_with_too_few_sessions_leave_nothing(own):
-    with pytest.raises(DataError, match="no list has 13 sessions or more"):
+    with pytest.raises(DataError, match="has 13 sessions or more"):
         own_log(own, min_sessions=13).load()
 
 
-def test_judgments_without_grades_or_pages_are_refused(own, tmp_path):
-    (tmp_path / "j.csv").write_text("query_id,doc_id\nq1,page1\n")
-    with pytest.raises(DataError, match="column 'grade' is missing"):
-        own_log(own, judgments=tmp_path / "j.csv").load()
-    (tmp_path / "k.csv").write_text("query_id,doc_id,grade\nq1,nowhere,1\nq2,nowhere,1\n")
-    with pytest.raises(DataError, match="no judged page is among the pages"):
-        own_log(own, judgments=tmp_path / "k.csv").load()
+def test_judgments_that_leave_nothing_to_learn_or_test_are_refused(own, tmp_path):
+    def refused(rows, message):
+        (tmp_path / "j.csv").write_text(rows)
+        with pytest.raises(DataError, match=message):
+            own_log(own, judgments=tmp_path / "j.csv").load()
+
+    refused("query_id,doc_id\nq1,page1\n", "column 'grade' is missing")
+    nowhere = "query_id,doc_id,grade\nq1,nowhere,1\nq2,nowhere,1\n"
+    refused(nowhere, "no judged page is among the pages")
+    data = own_log(own).load()
+    every = {*data.train.query_ids, *data.valid.query_ids, *data.test.query_ids}
+    names = data.train.query_ids[data.train.query_of_document]
+    shown = dict(zip(names, data.train.doc_ids, strict=True))
+    rows = [f"{query},{shown.get(query, 'page1')},1" for query in sorted(every)]
+    refused("query_id,doc_id,grade\n" + "\n".join(rows), "others are needed to learn from")
 
 
 def test_own_data_have_no_oracle(own):

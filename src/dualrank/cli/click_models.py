@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualrank.cli.documents import Chinese, Stemmer, StopWords
+from dualrank.cli.documents import Chinese, Stemmer, StopWords, warn_of_extraction
 from dualrank.cli.experiments import Jobs, Out, followed, reproduce
-from dualrank.cli.terminal import Json, Seed, print_json, result_console
+from dualrank.cli.terminal import Json, Seed, one_bar, print_json, result_console
 from dualrank.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def click_models(
         ClickModels,
         run_click_models,
     )
-    from dualrank.experiments.own_log import OwnLog
+    from dualrank.experiments.own_log import OwnLog, extract_own
     from dualrank.experiments.text_collection import TextCollection
     from dualrank.report.by_sessions import crossings, sessions_table
     from dualrank.report.directory import write_experiment
@@ -98,7 +98,12 @@ def click_models(
         from dualrank.documents.tokens import Tokeniser
 
         tokeniser = Tokeniser(stemmer, stop_words, chinese)
-        collection = OwnLog(pages, queries, log, judgments, tokeniser, min_sessions)
+        features = out / "features.parquet"
+        with one_bar(f"reading {pages.name}") as report:
+            found = extract_own(pages, queries, log, judgments, tokeniser, report)
+        warn_of_extraction(found)
+        found.write(features)
+        collection = OwnLog.of(features, log, judgments, min_sessions)
         words += [f"{name} {path}" for name, path in own.items()]
     elif any(own.values()):
         missing = ", ".join(name for name, path in own.items() if path is None)

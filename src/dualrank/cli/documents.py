@@ -13,6 +13,7 @@ from dualrank.cli.terminal import Json, Seed, one_bar, print_json, result_consol
 from dualrank.errors import SettingsError
 
 if TYPE_CHECKING:
+    from dualrank.documents.candidates import Extraction
     from dualrank.documents.index import PageIndex
     from dualrank.documents.pages import Unreadable
 
@@ -195,23 +196,28 @@ def features(
     with one_bar(f"reading {pages.name}") as report:
         found = extract(source, asked, wanted, tokeniser, jobs=jobs, progress=report)
     counts, pairs = found.pages, found.candidates
-    _warn_of_pages(counts.unreadable, counts.repeated)
-    _warn("queries without any candidate", pairs.without)
-    unknown = [f"{document} of query {query}" for query, document in pairs.unknown]
-    _warn("candidates that are not there, and left out", unknown)
+    warn_of_extraction(found)
     with one_bar("features") as report:
         found.write(out, report)
     if as_json:
         print_json(
             {"features": str(out), "pages": counts.pages, "pairs": len(pairs.queries)}
             | _left_out(counts.unreadable, counts.repeated)
-            | {"queries_without_pages": pairs.without, "unknown_candidates": len(unknown)}
+            | {"queries_without_pages": pairs.without, "unknown_candidates": len(pairs.unknown)}
         )
         return
     typer.echo(
         f"{out}: {len(pairs.queries)} pairs of {len(asked) - len(pairs.without)} queries, "
         f"statistics over {counts.pages} pages"
     )
+
+
+def warn_of_extraction(found: Extraction) -> None:
+    """Name what was left out: pages, queries, candidates."""
+    _warn_of_pages(found.pages.unreadable, found.pages.repeated)
+    _warn("queries without any candidate", found.candidates.without)
+    unknown = [f"{document} of query {query}" for query, document in found.candidates.unknown]
+    _warn("candidates that are not there, and left out", unknown)
 
 
 def _require_parquet(out: Path) -> None:

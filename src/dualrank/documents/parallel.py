@@ -7,8 +7,11 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
 from typing import Any, TypeVar
+
+from dualrank.errors import DataError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -55,5 +58,9 @@ def map_stream(
                 yield done, future.result()
         for done, future in waiting:
             yield done, future.result()
+    except BrokenProcessPool as error:
+        raise DataError(
+            "a process that read pages was killed, for want of memory perhaps; --jobs 1 needs less"
+        ) from error
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

@@ -170,7 +170,6 @@ class Stage:
     engine: NDArray[np.float64]
     """How the search engine scores the test documents."""
     lists: RankedLists
-    pages: int
     logged: ClickLog | None = None
 
 
@@ -188,7 +187,7 @@ def stage(splits: TextSplits, seed: int) -> Stage:
         np.concatenate([each.queries for each in versions]),
     )
     train, valid, test = _scaled(splits.train, splits.valid, splits.test)
-    return Stage(train, valid, test, TextSplits.engine(splits.test), lists, splits.pages)
+    return Stage(train, valid, test, TextSplits.engine(splits.test), lists)
 
 
 def _scaled(train: Dataset, *others: Dataset) -> tuple[Dataset, ...]:
@@ -237,7 +236,7 @@ def _stage(collection: TextCollection | OwnLog, seed: int) -> Stage:
         own = _load_own(collection)
         train, valid, test = _scaled(own.train, own.valid, own.test)
         engine = TextSplits.engine(own.test)
-        return Stage(train, valid, test, engine, own.log.lists, own.pages, own.log)
+        return Stage(train, valid, test, engine, own.log.lists, own.log)
     return stage(_load(collection, seed if collection.new_for_every_seed else 0), seed)
 
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
+from dualrank.data.features import read_features
 from dualrank.data.log.reader import read_log
-from dualrank.documents.candidates import extract
+from dualrank.documents.candidates import Extraction, extract
 from dualrank.documents.pages import find_pages
 from dualrank.documents.tables import Pairs, read_pairs, read_queries
 from dualrank.documents.tokens import Tokeniser
 from dualrank.errors import DataError
+from dualrank.storage import sha256_of_file
 
 VALID_SHARE = 0.2
 MIN_SESSIONS = 10
@@ -30,24 +32,44 @@ class OwnData:
     valid: Dataset
     test: Dataset
     log: ClickLog
-    pages: int
+
+
+def extract_own(
+    pages: Path,
+    queries: Path,
+    log: Path,
+    judgments: Path,
+    tokeniser: Tokeniser,
+    progress: Callable[[int, int], None] | None = None,
+) -> Extraction:
+    """Read the pages once, for all pairs of the log and of the judgments."""
+    shown = read_log(log, max_bad_share=1.0).catalogue
+    assert shown is not None
+    logged = Pairs(shown.query_ids[shown.query_of_document], shown.doc_ids)
+    wanted = _together(logged, _judgments(judgments))
+    return extract(find_pages(pages), read_queries(queries), wanted, tokeniser, progress=progress)
 
 
 @dataclass(frozen=True)
 class OwnLog:
-    """Where everything lies.
+    """A log, the features of what it shows, and judgments.
 
     As in the paper, lists with fewer than `min_sessions` sessions are left out, since click models
-    know nothing of them, and so are those that show a page which could not be read. Of the judged
-    queries a fifth, by the hash of their names, keeps the best ranker, and the others test it.
+    know nothing of them, and so are those that show a page without features. Judged queries are not
+    trained on; a fifth of them, by the hash of their names, keeps the best ranker, and the others
+    test it. `content` is a digest of the features, so that other features are another experiment.
     """
 
-    pages: Path
-    queries: Path
+    features: Path
     log: Path
     judgments: Path
-    tokeniser: Tokeniser = field(default_factory=Tokeniser)
     min_sessions: int = MIN_SESSIONS
+    content: str = ""
+
+    @classmethod
+    def of(cls, features: Path, log: Path, judgments: Path, min_sessions: int) -> OwnLog:
+        """With the digest of the features as they are now."""
+        return cls(features, log, judgments, min_sessions, sha256_of_file(features)[:12])
 
     @property
     def name(self) -> str:
@@ -60,24 +82,31 @@ class OwnLog:
         return False
 
     def load(self) -> OwnData:
-        """Read everything; the pages once, for the pairs of the log and of the judgments."""
-        shown = read_log(self.log, max_bad_share=1.0).catalogue
-        judged = read_pairs(self.judgments)
-        if shown is None or judged.grades is None:
-            raise DataError(f"{self.judgments}: column 'grade' is missing")
-        logged = Pairs(shown.query_ids[shown.query_of_document], shown.doc_ids)
-        everything = _together(logged, judged)
-        found = extract(
-            find_pages(self.pages), read_queries(self.queries), everything, self.tokeniser
-        )
-        data = found.dataset()
-        train = data.take(_queries_of(data, logged))
+        """Read everything."""
+        data, judged = read_features(self.features), _judgments(self.judgments)
+        valid, test = _judged(data, judged)
+        others = np.flatnonzero(~np.isin(data.query_ids, judged.query_ids))
+        if len(others) == 0:
+            raise DataError(
+                f"{self.log}: every query with features is judged; "
+                "judged queries are for testing, and others are needed to learn from"
+            )
+        train = data.take(others)
         log = read_log(self.log, train, max_bad_share=1.0)
         often = np.flatnonzero(log.sessions_per_list >= self.min_sessions)
         if len(often) == 0:
-            raise DataError(f"{self.log}: no list has {self.min_sessions} sessions or more")
-        valid, test = _judged(data, judged)
-        return OwnData(train, valid, test, log.take_lists(often), found.pages.pages)
+            raise DataError(
+                f"{self.log}: no list of a query without judgments has {self.min_sessions} "
+                "sessions or more"
+            )
+        return OwnData(train, valid, test, log.take_lists(often))
+
+
+def _judgments(path: Path) -> Pairs:
+    judged = read_pairs(path)
+    if judged.grades is None:
+        raise DataError(f"{path}: column 'grade' is missing")
+    return judged
 
 
 def _together(logged: Pairs, judged: Pairs) -> Pairs:
@@ -86,10 +115,6 @@ def _together(logged: Pairs, judged: Pairs) -> Pairs:
     pairs |= dict.fromkeys(zip(judged.query_ids.tolist(), judged.doc_ids.tolist(), strict=True))
     queries, documents = zip(*sorted(pairs), strict=True)
     return Pairs(np.array(queries), np.array(documents))
-
-
-def _queries_of(data: Dataset, pairs: Pairs) -> NDArray[np.int64]:
-    return np.flatnonzero(np.isin(data.query_ids, pairs.query_ids))
 
 
 def _judged(data: Dataset, judged: Pairs) -> tuple[Dataset, Dataset]:

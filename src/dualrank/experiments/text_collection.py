@@ -78,7 +78,6 @@ class TextSplits:
     train: Dataset
     valid: Dataset
     test: Dataset
-    pages: int
 
     @staticmethod
     def engine(dataset: Dataset) -> NDArray[np.float64]:
@@ -94,7 +93,9 @@ def _small_web(size: WebSize, seed: int) -> TextSplits:
     grades = web.grades(pairs.queries, page[pairs.documents])
     data = found.dataset().with_grades(grades, MAX_GRADE)
     order = np.random.default_rng([seed, 0x_5EB]).permutation(len(data))
-    return _cut(data, order[: len(data) * 7 // 10], order[len(data) * 7 // 10 :], found.pages.pages)
+    tenth = len(data) // 10
+    train, valid, test = order[: 7 * tenth], order[7 * tenth : 8 * tenth], order[8 * tenth :]
+    return TextSplits(data.take(train), data.take(valid), data.take(test))
 
 
 def _movies(folder: Path) -> TextSplits:
@@ -160,7 +161,7 @@ def _from_judged(
     train, valid, test = (
         np.array([numbers[q] for q in parts[part] if q in numbers]) for part in _QUERIES
     )
-    return TextSplits(data.take(train), data.take(valid), data.take(test), len(rows))
+    return TextSplits(data.take(train), data.take(valid), data.take(test))
 
 
 def _nfcorpus(folder: Path) -> TextSplits:
@@ -190,7 +191,7 @@ def _nfcorpus(folder: Path) -> TextSplits:
     train, valid, test = (
         np.array([numbers[q] for q in parts[part] if q in numbers]) for part in _QUERIES
     )
-    return TextSplits(data.take(train), data.take(valid), data.take(test), len(rows))
+    return TextSplits(data.take(train), data.take(valid), data.take(test))
 
 
 def _parts(texts: dict[str, str]) -> dict[str, list[str]]:
@@ -203,13 +204,6 @@ def _parts(texts: dict[str, str]) -> dict[str, list[str]]:
         parts[name] = order[start:stop]
         start = stop
     return parts
-
-
-def _cut(
-    data: Dataset, train: NDArray[np.int64], rest: NDArray[np.int64], pages: int
-) -> TextSplits:
-    valid, test = rest[: len(rest) // 3], rest[len(rest) // 3 :]
-    return TextSplits(data.take(train), data.take(valid), data.take(test), pages)
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
