@@ -182,4 +182,4 @@ def test_the_adjacent_chain_of_yandex_is_that_of_an_independent_computation(tmp_
     np.testing.assert_allclose(found.examination, quick_look, atol=0.011)
     assert (found.low <= quick_look + 0.005).all()
     assert (found.high >= quick_look - 0.005).all()
-    assert found.details["intervals_over"] == "sessions"
+    assert found.details == {"intervals_over": "queries", "groups": 20}

@@ -10,7 +10,7 @@ from dualrank.data.lists import PADDING, RankedLists
 from dualrank.errors import DataError, SettingsError
 from dualrank.propensity.bootstrap import with_intervals
 from dualrank.propensity.estimators import ESTIMATORS, estimate, require_shuffled
-from dualrank.propensity.grouped_clicks import GroupedClicks, carrying_queries
+from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.propensity.harvesting import harvest, interventional_sums
 from dualrank.propensity.pair_swaps import swapped_lists
 from dualrank.propensity.randomisation import position_memory
@@ -241,10 +241,11 @@ def test_weights_matter_where_exposure_is_unequal(world):
 
 
 def test_few_queries_are_resampled_by_session(world):
-    log = world(queries=12, seed=4).of_several_rankers(20_000)
-    assert carrying_queries(log) < 12.5
-    found = estimate(log, "harvest-all-pairs")
+    few, enough = (world(queries=n, seed=4).of_several_rankers(20_000) for n in (9, 10))
+    found = estimate(few, "harvest-all-pairs")
     assert found.details == {"intervals_over": "sessions", "groups": 200}
+    found = estimate(enough, "harvest-all-pairs")
+    assert found.details == {"intervals_over": "queries", "groups": 10}
 
 
 def test_many_queries_are_thrown_together_without_changing_the_interval(world, monkeypatch):

@@ -57,7 +57,7 @@ def propensity(
     ] = None,
     hidden: Annotated[str, typer.Option(help="Sizes of the DNN's hidden layers.")] = "256,128",
     over: Annotated[
-        OverName, typer.Option(help="What intervals resample; auto: queries, if 30 carry the log.")
+        OverName, typer.Option(help="What intervals resample; auto: queries, if there are ten.")
     ] = OverName.auto,
     resamples: Annotated[int, typer.Option(help="Resamples for intervals.", min=0)] = 400,
     refits: Annotated[

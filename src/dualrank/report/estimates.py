@@ -47,8 +47,8 @@ def estimates_notes(estimates: Estimates, depth: int) -> list[str]:
         notes.append("±: 95% intervals, had other queries been asked.")
     if "sessions" in over:
         notes.append(
-            "±: 95% intervals, had other people asked the same queries; too few queries carry "
-            "this log to say more."
+            "±: 95% intervals, had other people asked the same queries; they do not say how other "
+            "queries would differ."
         )
     ends = {
         method: f"{method} ends at position {found.depth}: {found.details['ends']}."
