@@ -63,6 +63,17 @@ def several_rankers(
     return sample_log(data, lists, USER, sessions, rng), data
 
 
+def unequal_queries(seed: int) -> Log:
+    """Twenty queries, the r-th asked in proportion to r^−1.5: as much as four equal ones."""
+    rng = np.random.default_rng(seed)
+    data = judged(rng, 20)
+    lists = join_lists([ranked(rng, data) for _ in range(3)])
+    times = np.maximum(200 / (1 + lists.queries) ** 1.5, 1).astype(int)
+    shown = np.repeat(np.arange(len(lists)), times)
+    often = RankedLists(lists.documents[shown], lists.queries[shown])
+    return sample_log(data, often, USER, 40_000, rng), data
+
+
 def swapped(seed: int) -> Log:
     """One ranker, its first result exchanged with each of the others."""
     rng = np.random.default_rng(seed)
@@ -128,6 +139,7 @@ SETTINGS = (
     Setting("three rankers", several_rankers, HARVESTS),
     Setting("three rankers, 40 queries", lambda s: several_rankers(s, 40, 40_000), HARVESTS),
     Setting("three rankers, 10 queries", lambda s: several_rankers(s, 10, 40_000), HARVESTS[1:]),
+    Setting("three rankers, 20 unequal queries", unequal_queries, HARVESTS[1:]),
     Setting("three rankers, 5 queries", lambda s: several_rankers(s, 5, 40_000), HARVESTS[2:]),
     Setting("three rankers, lists of 4 to 10", lambda s: several_rankers(s, shortest=4), HARVESTS),
     Setting("pair swaps", swapped, ("pair-swaps", "harvest-pivot", "harvest-all-pairs", "pbm")),
@@ -180,11 +192,14 @@ def main() -> int:
     arguments.add_argument("--seeds", type=int, default=60)
     arguments.add_argument("--trained-seeds", type=int, default=20, help="of networks and dla")
     arguments.add_argument("--only", default="", help="estimators, or how their names start")
+    arguments.add_argument("--setting", default="", help="a part of the names of settings")
     options = arguments.parse_args()
     wanted = tuple(options.only.split(","))
     failed = False
     print(f"{'setting':44} {'estimator':18} covered   error    bias  ends  seconds")
     for setting in SETTINGS:
+        if options.setting not in setting.name:
+            continue
         methods = [m for m in setting.methods if m.startswith(wanted)]
         trained = setting.ranker is not None or "dla" in methods
         seeds = options.trained_seeds if trained else options.seeds

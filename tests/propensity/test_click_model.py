@@ -41,11 +41,14 @@ def test_newton_reaches_the_summit_that_em_climbs_towards(world, sessions):
 def test_the_slope_at_the_summit_is_flat_and_curvature_is_its_derivative(world):
     grouped = GroupedClicks.of(world(queries=40, seed=2).of_several_rankers(5_000))
     evidence = position_based_model(grouped)
-    log_p = evidence.log_curve(np.zeros((1, 10)))[0]
-    assert np.abs(evidence.statistics.sum(axis=0)[1:]).max() < 1e-2
+    log_p = evidence.log_curve(evidence.statistics.sum(axis=0)[None])[0]
+    assert np.abs(evidence.statistics[:, 0].sum(axis=0)[1:]).max() < 1e-2
     cells = _informative(grouped.cells.moved, np.ones(10, dtype=bool))
     here = _Profile.at(cells, log_p + 0.1 * np.cos(np.arange(10)))
     slope, curvature = here.scores(grouped.group_count).sum(axis=0), here.curvature()
+    by_group = here.curvature_by_group(grouped.group_count)
+    np.testing.assert_allclose(by_group.sum(axis=0), curvature, atol=1e-6)
+    np.testing.assert_allclose(here.slope(), slope, atol=1e-6)
     for k in range(10):
         ahead, behind = (
             _Profile.at(cells, here.log_p + sign * 1e-4 * (np.arange(10) == k)) for sign in (1, -1)

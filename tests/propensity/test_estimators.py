@@ -9,7 +9,7 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.errors import DataError, SettingsError
 from dualrank.propensity.bootstrap import with_intervals
-from dualrank.propensity.estimators import ESTIMATORS, estimate, require_shuffled
+from dualrank.propensity.estimators import ESTIMATORS, FROM_CLICKS, estimate, require_shuffled
 from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.propensity.harvesting import harvest, interventional_sums
 from dualrank.propensity.pair_swaps import swapped_lists
@@ -181,6 +181,17 @@ def test_a_curve_ends_before_the_first_position_that_is_not_determined():
         estimate(log_of(quiet), "pair-swaps")
     with pytest.raises(DataError, match="connected to the first through no clicked document"):
         estimate(log_of(quiet), "harvest-all-pairs")
+
+
+@pytest.mark.parametrize("method", FROM_CLICKS)
+def test_a_log_without_a_click_at_the_first_position_or_anywhere_is_refused(method):
+    for clicks in ([0, 9], [0, 0]):
+        rows = [(q, [2 * q, 2 * q + 1], clicks, 20) for q in range(12)]
+        rows += [(q, [2 * q + 1, 2 * q], clicks, 20) for q in range(12)]
+        with pytest.raises(DataError, match=r"never clicked|no clicked document"):
+            estimate(log_of(rows), method)
+    with pytest.raises(DataError, match="the lists show one position only"):
+        estimate(log_of([(q, [q], [9], 20) for q in range(12)]), "click-through")
 
 
 def test_all_pairs_goes_round_positions_that_the_chain_needs():

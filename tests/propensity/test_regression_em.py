@@ -73,6 +73,15 @@ def test_what_features_miss_and_the_logger_knows_is_taken_for_examination(errors
     assert (errors(estimate(log, "regression-em", data), TRUTH) < -3).all()
 
 
+def test_features_that_tell_nothing_leave_the_click_through():
+    log, data = problem(6)
+    flat = Dataset.from_arrays(np.ones_like(data.features), data.query_of_document)
+    found = estimate(log, "regression-em", flat)
+    raw = estimate(log, "click-through")
+    np.testing.assert_allclose(found.examination, raw.examination, rtol=1e-3)
+    np.testing.assert_allclose(found.high[1:] / found.low[1:], raw.high[1:] / raw.low[1:], rtol=0.1)
+
+
 def test_slope_is_the_derivative_of_the_objective_and_flat_at_the_summit():
     log, data = problem(4, sessions=5_000)
     grouped = GroupedClicks.of(log)

@@ -58,8 +58,8 @@ def with_intervals(
     curve = evidence.log_curve(total[None])[0]
     with np.errstate(invalid="ignore"):
         curve = curve - curve[0]
-    known = np.flatnonzero(~np.isfinite(curve))
-    depth = int(known[0]) if len(known) else len(curve)
+    unknown = np.flatnonzero(~np.isfinite(curve))
+    depth = int(unknown[0]) if len(unknown) else len(curve)
     reason = evidence.missing(depth) if depth < len(curve) else None
     if depth < 2:
         raise DataError(reason or "the lists show one position only")

@@ -11,8 +11,8 @@ remains depends on as many numbers as there are positions. A pair that was seen 
 says nothing, as its γ_d explains any click-through there.
 
 Like every estimate with a parameter per document it is biased where documents have a few
-impressions each; harvesting is not. Intervals come from the curvature at the summit and the scores
-of the groups (one Newton step from the summit for each resample), not from climbing again.
+impressions each; harvesting is not. A resample is one Newton step from the summit, with the scores
+and the curvature of the groups drawn, instead of climbing again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from scipy.sparse import csr_array
 from dualrank.errors import DataError
 from dualrank.propensity.bootstrap import Evidence
 from dualrank.propensity.grouped_clicks import Cells, GroupedClicks
-from dualrank.propensity.harvesting import harvest
+from dualrank.propensity.harvesting import harvest, meetings
 
 STEPS = 100
 TOLERANCE = 1e-8
@@ -42,17 +42,27 @@ def position_based_model(grouped: GroupedClicks) -> Evidence:
         raise DataError(harvested.missing(1))
     cells = _informative(grouped.cells.moved, connected)
     summit = _climb(cells, np.where(connected, start, 0.0), connected)
-    scores = summit.scores(grouped.group_count)
+    groups, depth = grouped.group_count, grouped.depth
+    if grouped.over == "queries":
+        curvature = summit.curvature_by_group(groups)
+    else:
+        # A document's sessions are in all groups, its curvature in none: each has an equal part.
+        curvature = np.broadcast_to(summit.curvature() / groups, (groups, depth, depth))
+    statistics = np.concatenate([summit.scores(groups)[:, None], curvature], axis=1)
     free = np.flatnonzero(connected)[1:]
-    inverse = np.zeros((grouped.depth, grouped.depth))
-    inverse[np.ix_(free, free)] = np.linalg.inv(summit.curvature()[np.ix_(free, free)])
     log_p = np.where(connected, summit.log_p, np.nan)
-    support = np.bincount(cells.position, cells.impressions, grouped.depth).astype(np.int64)
+    support = np.bincount(cells.position, cells.impressions, depth).astype(np.int64)
 
     def one_step(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        return log_p + sums @ inverse
+        bend = sums[:, 1:][:, free][:, :, free]
+        seen = np.diagonal(bend, axis1=1, axis2=2) > 0
+        bend = bend + np.eye(len(free)) * (1e-9 * np.trace(bend, axis1=1, axis2=2)[:, None, None])
+        curves = np.tile(log_p, (len(sums), 1))
+        moved = np.linalg.solve(bend, sums[:, 0, free, None])[..., 0]
+        curves[:, free] += np.where(seen, moved, np.nan)
+        return curves
 
-    return Evidence("pbm", scores, one_step, support, harvested.missing)
+    return Evidence("pbm", statistics, one_step, support, harvested.missing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +139,24 @@ class _Profile:
         within = (share.T @ (share * per_document[:, None])).toarray()
         diagonal = np.diag(np.bincount(self.cells.position, weight, self.cells.depth))
         return diagonal - crossed - crossed.T + within
+
+    def curvature_by_group(self, groups: int) -> NDArray[np.float64]:
+        """The same, apart for each group, where a document belongs to one."""
+        cells, depth, share = self.cells, self.cells.depth, self.share
+        weight = _weight(cells, self.u)
+        total = np.bincount(self.document, weight)[self.document]
+        every = np.arange(len(weight))
+        sums = np.zeros(groups * depth * depth)
+        for here, there in [(every, every), *meetings(cells)]:
+            value = total[here] * share[here] * share[there]
+            value -= weight[here] * share[there] + share[here] * weight[there]
+            if here is there:
+                value += weight
+            both = [(here, there)] if here is there else [(here, there), (there, here)]
+            for one, other in both:
+                place = (cells.group[one] * depth + cells.position[one]) * depth
+                sums += np.bincount(place + cells.position[other], value, len(sums))
+        return sums.reshape(groups, depth, depth)
 
     def _by_document(self, values: NDArray[np.float64]) -> csr_array:
         shape = (self.document[-1] + 1, self.cells.depth)

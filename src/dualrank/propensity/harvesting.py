@@ -77,7 +77,7 @@ def interventional_sums(
     """ĉ_k^{kk'} as `[group, k, k']`, 0 where no pair was seen at both."""
     depth = cells.depth
     sums = np.zeros(groups * depth * depth)
-    for here, there in _meetings(cells):
+    for here, there in meetings(cells):
         n, m = cells.impressions[here], cells.impressions[there]
         v = n * m / (n + m) if weights == "harmonic" else np.ones(len(n))
         for one, other, seen in ((here, there, n), (there, here, m)):
@@ -95,7 +95,7 @@ def interventional_sums(
     return sums.reshape(groups, depth, depth)
 
 
-def _meetings(cells: Cells) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def meetings(cells: Cells) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Pairs of cells of one document at two positions, the upper one first."""
     found = []
     # Cells of a document stand together: those `apart` places apart, for every distance.
@@ -195,7 +195,7 @@ def _partners(depth: int, way: Way) -> NDArray[np.bool_]:
 def _impressions_met(cells: Cells, partners: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Impressions at each position of pairs that were seen at one of its partners too."""
     counted = np.zeros(len(cells.document), dtype=bool)
-    for here, there in _meetings(cells):
+    for here, there in meetings(cells):
         compared = partners[cells.position[here], cells.position[there]]
         counted[here[compared]] = counted[there[compared]] = True
     return np.bincount(cells.position[counted], cells.impressions[counted], cells.depth).astype(

@@ -157,7 +157,10 @@ class _Point:
             information[curve, rest] += across[:, block] @ x
             information[rest, rest] += (x * within[block, None]).T @ x
         information[rest, curve] = information[curve, rest].T
-        np.einsum("ii->i", information)[depth:-1] += PENALTY
+        diagonal = np.einsum("ii->i", information)
+        diagonal[depth:-1] += PENALTY
+        # Where no feature tells documents apart, nothing tells the scale of p.
+        diagonal += 1e-9 * diagonal.max()
         return information
 
     def free(self, slope: NDArray[np.float64]) -> NDArray[np.bool_]:
