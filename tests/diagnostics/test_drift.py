@@ -24,7 +24,7 @@ def test_a_curve_that_stays_is_left_alone(world, joined, seed):
     assert "the same throughout" in point.meaning
 
 
-@pytest.mark.parametrize("queries", [300, 15])
+@pytest.mark.parametrize("queries", [300, 8])
 def test_a_curve_that_changes_is_found_and_measured(world, joined, queries):
     study = periods(world, joined, [0.5, 1.0, 1.5], queries=queries)
     assert study.grouped.over == ("queries" if queries == 300 else "sessions")

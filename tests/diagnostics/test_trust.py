@@ -44,10 +44,10 @@ def test_the_reverse_of_trust_is_found(world):
 
 
 def test_few_queries_are_compared_over_sessions(world):
-    study = world(queries=15).study(sessions=30_000)
+    study = world(queries=8).study(sessions=30_000)
     assert study.grouped.over == "sessions"
     assert trust(study).status == "good"
-    trusting = world(queries=15).study(sessions=60_000, user=TrustingUser())
+    trusting = world(queries=8).study(sessions=60_000, user=TrustingUser())
     assert trust(trusting).status == "failed"
 
 
