@@ -24,6 +24,7 @@ COMMANDS = (
     "rank",
     "evaluate",
     "export",
+    "propensity",
     "index",
     "search",
     "features",
