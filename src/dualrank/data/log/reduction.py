@@ -190,6 +190,13 @@ def _grouped(columns: Columns) -> list[str]:
     return [*names, "client"] if "client_id" in columns else names
 
 
+# Lists that are not obviously right; to look at every list closely costs several times as much.
+_SUSPECTS = """
+    SELECT list FROM shown GROUP BY list HAVING NOT coalesce(
+        count(*) = max(place) AND count(*) = {places} AND count(*) = count(DISTINCT document)
+        AND count(*) = count(query) AND min(query) = max(query) AND count(*) = count(click), FALSE)
+"""
+
 # Of the rows of one list, repeated rows merged: what is wrong with them, in the order of `KINDS`.
 _FLAWS = """
     SELECT list,
@@ -212,7 +219,8 @@ _FLAWS = """
                coalesce(bool_or(click), FALSE) AS click,
                bool_or(clicked IS NULL) AS unclicked,
                bool_or(clicked IS NOT NULL AND click IS NULL) AS misclicked
-        FROM (SELECT *, CASE WHEN place IS NULL THEN position END AS unread FROM shown)
+        FROM (SELECT *, CASE WHEN place IS NULL THEN position END AS unread
+              FROM shown WHERE list IN (SELECT list FROM suspects))
         GROUP BY list, query, document, place, unread
     )
     GROUP BY list
@@ -288,6 +296,9 @@ class _Reduction:
     def _judge_lists(self) -> None:
         """`judged`: of every distinct list, whether its sessions are dropped, or lose something."""
         flaws = [name for name in KINDS if f"AS {name}" in _FLAWS]
+        distinct = f"bit_count(bit_or({self.engine.bit('place - 1')}))"
+        places = distinct if self.words == 1 else "count(DISTINCT place)"
+        self.engine.keep("suspects", _SUSPECTS.format(places=places))
         self.engine.keep("flawed", _FLAWS)
         # A session over two queries has two lists; what that does to positions is not news.
         # Likewise a position that cannot be read leaves a gap.
@@ -308,7 +319,7 @@ class _Reduction:
             "judged",
             f"SELECT *, {dropped} AS dropped, {lossy} AS lossy FROM "
             f"(SELECT list, one, two, l.session, sessions, {flags} "
-            "FROM lists l JOIN flawed USING (list))",
+            "FROM lists l LEFT JOIN flawed USING (list))",
         )
         counts = ", ".join(
             f"sum(CASE WHEN {name} THEN sessions END) AS {name}, "
