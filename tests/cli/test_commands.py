@@ -32,6 +32,9 @@ COMMANDS = (
     "reproduce realistic-mode",
     "reproduce click-models",
     "reproduce drift",
+    "reproduce scenarios",
+    "diagnose",
+    "reduce",
     "clicks fit",
     "clicks compare",
     "clicks relevance",
@@ -377,3 +380,28 @@ def test_a_model_is_exported_and_its_difference_printed(
     code, _, err = command("export", collection / "naive", "--to", "letor", "--out", labels, *words)
     assert code == 2
     assert "has no propensities" in err
+
+
+def test_auto_says_what_it_took_and_why(collection: Path, command: Command, tmp_path: Path) -> None:
+    words = ("train", collection / "clicks.parquet", "--features", collection / "train.txt",
+             "--method", "auto", "--ranker", "linear", "--steps", 20,
+             "--out", tmp_path / "m")  # fmt: skip
+    code, out, _ = command(*words, "--json")
+    assert code == 0
+    choice = json.loads(out)["auto"]
+    assert choice["chosen"] in ("naive", "dla")
+    assert set(choice["leads"]) == {"dla"}
+    assert not list((tmp_path / "m").glob("checkpoint*"))
+    manifest = json.loads((tmp_path / "m" / "manifest.json").read_text())
+    assert manifest["training"]["auto"] == choice
+
+
+def test_scenarios_print_a_table(command: Command, tmp_path: Path) -> None:
+    words = ("reproduce", "scenarios", "--preset", "tiny", "--seeds", 1, "--steps", 20)
+    code, out, _ = command(*words, "--only", "few-sessions", "--out", tmp_path, "--jobs", 1)
+    assert code == 0
+    assert "1,000 sessions only" in (tmp_path / "table.md").read_text()
+    assert "1 seed." in " ".join(out.split())
+    code, _, err = command(*words, "--only", "weather", "--out", tmp_path)
+    assert code == 2
+    assert "unknown scenario 'weather'" in err

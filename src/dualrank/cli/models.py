@@ -45,6 +45,7 @@ logger = logging.getLogger(__name__)
 class MethodName(StrEnum):
     """How clicks are corrected."""
 
+    auto = "auto"
     dla = "dla"
     ipw = "ipw"
     naive = "naive"
@@ -149,6 +150,8 @@ def train(
     not for it. Beside the model stand report.html and, in twin/, the ranker without correction.
 
     Example: dualrank train clicks.parquet --features data/train.txt --out model/
+
+    Example: dualrank train clicks.parquet --features data/train.txt --method auto --out model/
     """
     from dualrank.learning.fit import fit
     from dualrank.learning.settings import TrainingSettings
@@ -227,7 +230,10 @@ def train(
     learned = None if model.propensity is None else model.propensity.examination.tolist()
     if as_json:
         told = model.training.get(TWIN)
-        print_json({"model": str(out), "examination": learned, **history, TWIN: told})
+        choice = model.training.get("auto")
+        print_json(
+            {"model": str(out), "examination": learned, **history, TWIN: told, "auto": choice}
+        )
         return
     typer.echo(f"{out}: {method.value} on {click_log}")
     if history.get("best_value") is not None:
