@@ -30,6 +30,8 @@ def depth_of(page: bytes) -> int:
         (b"a < b &lt; c <3", b"a < b &lt; c <3"),
         (b"wo<B CLASS=x>r</b>d", b"word"),
         (b"<a href='>'>x</a>y", b" x y"),
+        (b"<<font>a>x", b"< a>x"),
+        (b"<</b>!-- x", b"< !-- x"),
         (b"x<!-- <p> -->y<!-- open", b"x y "),
         (b"x<SCRIPT>if (a<b) '</p>'</script >y<style>p{}", b"x y "),
         (b"<svg><path/></svg>x<svg>y", b" x y"),

@@ -139,11 +139,17 @@ def _simplify(
                 written += 1
             out[written] = 62
             written += 1
-        elif kind != _GLUED:
+        elif kind != _GLUED or (written > 0 and _may_open_markup(out[written - 1])):
             out[written] = 32
             written += 1
         at = tag_end
     return written
+
+
+@numba.njit(cache=True)
+def _may_open_markup(byte: int) -> bool:
+    """Whether text that ends so, joined to what follows, could begin a tag or a comment."""
+    return byte in (60, 47, 33, 63, 45)  # < / ! ? -
 
 
 @numba.njit(cache=True)
