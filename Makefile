@@ -12,8 +12,9 @@ export OMP_WAIT_POLICY ?= passive
 demo: $(VENV)/.installed
 	$(BIN)/dualrank demo --out demo
 
+# The same examples of property tests in every run; `pytest` alone searches for new ones.
 test: check
-	$(BIN)/pytest -n 2 --dist loadscope
+	$(BIN)/pytest -n 2 --dist loadscope --hypothesis-profile=ci
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
