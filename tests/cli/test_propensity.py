@@ -122,6 +122,20 @@ def test_shuffled_lists_are_recognised_or_believed(command, folder):
     assert "randomisation" in json.loads(out)["estimates"]
 
 
+def test_a_log_with_names_of_its_own_is_read_as_told(command, folder, tmp_path):
+    table = pq.read_table(folder / "three.parquet")
+    renamed = table.rename_columns({"doc_id": "item", "clicked": "tapped"})
+    pq.write_table(renamed, tmp_path / "own.parquet")
+    code, _, err = command("propensity", tmp_path / "own.parquet")
+    assert code == 2
+    assert "column 'doc_id' is missing" in err
+    words = ("--column", "doc_id=item", "--column", "clicked=tapped", "--json")
+    own = command("propensity", tmp_path / "own.parquet", *words)[1]
+    assert json.loads(own) == json.loads(
+        command("propensity", folder / "three.parquet", words[-1])[1]
+    )
+
+
 def test_sessions_can_be_resampled_instead(command, folder):
     out = command("propensity", folder / "three.parquet", "--over", "sessions")[1]
     assert "had other people asked the same queries" in out

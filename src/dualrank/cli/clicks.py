@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from dualrank.data.click_log import ClickLog
 
 Log = Annotated[
-    Path, typer.Argument(help="The click log (.parquet, .csv, .jsonl); no features needed.")
+    Path,
+    typer.Argument(
+        help="The click log, as `dualrank reduce` wrote it, or .parquet, .csv, .jsonl with the "
+        "columns' own names; no features needed."
+    ),
 ]
 ModelName = Annotated[
     str,

@@ -8,6 +8,15 @@ from typing import Annotated
 
 import typer
 
+from dualrank.cli.log_options import (
+    Columns,
+    FirstPosition,
+    Log,
+    MaxBadShare,
+    MaxClicks,
+    MaxClientShare,
+    open_log,
+)
 from dualrank.cli.terminal import Json, Seed, layer_sizes, one_bar, print_json, result_console
 from dualrank.errors import DataError
 
@@ -33,10 +42,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def propensity(
-    log: Annotated[Path, typer.Argument(help="The click log: a file, folder or pattern.")],
+    log: Log,
     features: Annotated[
         Path | None,
-        typer.Option("--features", help="LETOR text, for regression-em and dla."),
+        typer.Option("--features", help="LETOR text or Parquet, for regression-em and dla."),
     ] = None,
     methods: Annotated[
         str | None,
@@ -64,6 +73,11 @@ def propensity(
         int, typer.Option(help="How often dla is trained again for its interval.", min=0)
     ] = 0,
     steps: Annotated[int, typer.Option(help="Training steps of dla.", min=1)] = 3_000,
+    column: Columns = None,
+    first_position: FirstPosition = 1,
+    max_bad_share: MaxBadShare = 0.0,
+    max_clicks: MaxClicks = None,
+    max_client_share: MaxClientShare = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -76,8 +90,7 @@ def propensity(
     """
     import json
 
-    from dualrank.data.letor.reader import read_letor
-    from dualrank.data.log.reader import read_log
+    from dualrank.data.features import read_features
     from dualrank.learning.estimates import estimate_all
     from dualrank.learning.settings import TrainingSettings
     from dualrank.rankers.network import DNN, Linear
@@ -86,9 +99,16 @@ def propensity(
     dataset = None
     if features is not None:
         with one_bar(f"reading {features.name}") as report:
-            dataset = read_letor(features, progress=report)
-    with one_bar(f"reading {log.name}"):
-        click_log = read_log(log, dataset)
+            dataset = read_features(features, progress=report)
+    click_log = open_log(
+        log,
+        dataset,
+        columns=column,
+        first_position=first_position,
+        max_bad_share=max_bad_share,
+        max_clicks=max_clicks,
+        max_client_share=max_client_share,
+    )
     rankers: dict[RegressionName | None, DNN | Linear | None] = {
         None: None,
         RegressionName.dnn: DNN(layer_sizes(hidden)),
