@@ -9,7 +9,7 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.lists import top_lists
 from dualrank.errors import SettingsError
 from dualrank.learning.dual_estimate import _resampled, estimate_by_dual_learning
-from dualrank.learning.estimates import METHODS, estimate_all
+from dualrank.learning.estimates import METHODS, estimate_propensities
 from dualrank.learning.settings import TrainingSettings
 from dualrank.rankers.network import Linear
 
@@ -71,14 +71,14 @@ def test_queries_are_resampled_whole(problem):
 
 def test_all_estimates_of_a_log_or_why_not(problem):
     log, data = problem
-    bare = estimate_all(log)
+    bare = estimate_propensities(log)
     assert set(bare.found) == {"click-through"}
     assert set(bare.found) | set(bare.refused) == set(METHODS)
     assert bare.refused["dla"] == "it needs the features of the documents"
-    full = estimate_all(log, data, ranker=Linear(), settings=TrainingSettings(steps=20))
+    full = estimate_propensities(log, data, ranker=Linear(), settings=TrainingSettings(steps=20))
     assert set(full.found) == {"click-through", "regression-em", "dla"}
-    only = estimate_all(log, methods=["randomisation"])
+    only = estimate_propensities(log, methods=["randomisation"])
     assert set(only.found) == {"randomisation"}
     assert only.refused == {}
     with pytest.raises(SettingsError, match="there is no estimator 'magic'"):
-        estimate_all(log, methods=["magic"])
+        estimate_propensities(log, methods=["magic"])

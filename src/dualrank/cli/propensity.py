@@ -91,7 +91,7 @@ def propensity(
     import json
 
     from dualrank.data.features import read_features
-    from dualrank.learning.estimates import estimate_all
+    from dualrank.learning.estimates import estimate_propensities
     from dualrank.learning.settings import TrainingSettings
     from dualrank.rankers.network import DNN, Linear
     from dualrank.report.estimates import estimates_notes, estimates_table, write_estimates
@@ -115,7 +115,7 @@ def propensity(
         RegressionName.linear: Linear(),
     }
     with one_bar("estimating") as report:
-        estimates = estimate_all(
+        estimates = estimate_propensities(
             click_log,
             dataset,
             methods=None if methods is None else [m.strip() for m in methods.split(",")],

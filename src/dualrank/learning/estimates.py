@@ -29,7 +29,7 @@ class Estimates:
     refused: dict[str, str] = field(default_factory=dict)
 
 
-def estimate_all(
+def estimate_propensities(
     log: ClickLog,
     dataset: Dataset | None = None,
     *,
