@@ -148,8 +148,8 @@ def _play(play: Play, progress: Progress) -> list[Run]:
     rng = np.random.default_rng([play.seed, 0x_5CE])
     log = sample_log(simulation.train, lists, scenario.user, scenario.sessions, rng)
     truth = shuffled_truth(simulation.train, lists, scenario.user, rng)
-    seen = _columns(scenario.features, simulation.train.feature_count, play.seed)
-    train, test = (_only(part, seen) for part in (simulation.train, simulation.test))
+    parts = (simulation.train, simulation.test)
+    train, test = seen_features(parts, scenario.features, play.seed)
     return _train_all(play, log, train, test, truth, progress)
 
 
@@ -254,14 +254,17 @@ def shuffled_truth(
     return Propensity.of(pages.marginal()[full].mean(axis=0), method="truth")
 
 
-def _columns(share: float, count: int, seed: int) -> NDArray[np.int64]:
-    """Which features the learner sees."""
+def seen_features(
+    parts: tuple[Dataset, Dataset], share: float, seed: int
+) -> tuple[Dataset, Dataset]:
+    """Both data sets with the same share of their features, which is all that the learner sees."""
+    count = parts[0].feature_count
     chosen = np.random.default_rng([seed, 0x_FEA]).permutation(count)[: round(share * count)]
-    return np.sort(chosen)
-
-
-def _only(dataset: Dataset, columns: NDArray[np.int64]) -> Dataset:
-    return replace(dataset, features=np.ascontiguousarray(dataset.features[:, columns]))
+    columns = np.sort(chosen)
+    train, test = (
+        replace(part, features=np.ascontiguousarray(part.features[:, columns])) for part in parts
+    )
+    return train, test
 
 
 def _judged(model: Model, truth: Propensity) -> PropensityResult | None:

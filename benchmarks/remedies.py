@@ -1,0 +1,223 @@
+"""What was tried for logs on which dual learning fails, beside what `auto` does.
+
+Run as `python -m benchmarks.remedies [SEEDS]`. On scenarios of `dualrank reproduce scenarios` the
+same network is trained with
+
+- `naive`, `truth` and `dla`, as there;
+- `dropout`: the ranker of dual learning sees position in half of its clicks only;
+- `clipped`: dual learning with no weight above 4;
+- `anchored`: dual learning with φ drawn to the harvested curve, where there is one;
+- `adjusted`: inverse propensity weighting with a curve that adjusts for the logging score. An
+  imitation of the logging ranker is learned from what was displayed where, and examination is
+  fitted to P(k | a click) ∝ e_k h(s_k), with h free in twenty steps of the imitated score s: given
+  that score, the position says nothing more about relevance (the backdoor of Luo et al. 2024, in a
+  form that needs no training of its own).
+
+Printed are nDCG@10 on test queries, the error of the weights, and the lead on held-out clicks over
+the naive ranker in standard errors: mean and standard deviation over seeds.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dualrank.clicks.sampling import sample_log
+from dualrank.data.click_log import ClickLog
+from dualrank.data.dataset import Dataset
+from dualrank.data.scaling import Scaler
+from dualrank.evaluation.evaluator import evaluate
+from dualrank.evaluation.propensity_error import inverse_propensity_mse
+from dualrank.experiments.collection import Collection
+from dualrank.experiments.scenarios import (
+    SCENARIOS,
+    Scenarios,
+    logging_lists,
+    seen_features,
+    shuffled_truth,
+)
+from dualrank.experiments.simulation import stage
+from dualrank.learning.auto import harvested_propensity
+from dualrank.learning.click_check import ClickCheck
+from dualrank.learning.feedback import EstimatedRelevance, LoggedClicks
+from dualrank.learning.fit import hold_out
+from dualrank.learning.settings import TrainingSettings
+from dualrank.learning.trainer import Trainer
+from dualrank.learning.validation import OnHeldOutClicks
+from dualrank.learning.weighting import DualLearning, GivenPropensity, NoCorrection, Weighting
+from dualrank.propensity.position_models import PositionVariables
+from dualrank.propensity.propensity import Propensity
+
+NAMES = ("initial-ranker", "hidden-features", "network-logger", "three-networks")
+EXPERIMENT = Scenarios()
+STEPS_OF_SCORE = 20
+ITERATIONS = 300
+PULL = 0.1
+
+
+class Dropout(DualLearning):
+    """Every click counts half by its weight, and half as if position did not matter."""
+
+    def weigh(
+        self,
+        log_relevance: Tensor,
+        labels: Tensor,
+        mask: Tensor,
+        drawn: int,
+        contexts: Tensor | None = None,
+    ) -> Tensor:
+        """The mean over lists with and without the position."""
+        return (1 + super().weigh(log_relevance, labels, mask, drawn, contexts)) / 2
+
+
+class AnchoredVariables(PositionVariables):
+    """φ with a pull towards a given curve, per session: λ (φ − log e)."""
+
+    def __init__(self, anchor: Propensity) -> None:
+        super().__init__(anchor.depth)
+        self._anchor = torch.from_numpy(np.log(anchor.examination)).float()
+
+    def gradients(self, table: Tensor, slope: Tensor, drawn: int) -> list[Tensor]:
+        """The slope of the clicks and that of the pull."""
+        away = table.detach()[0] - table.detach()[0, 0] - self._anchor
+        return [slope[0] + PULL * drawn * away]
+
+
+@dataclass
+class Stand:
+    """One log, and what a trial needs of it."""
+
+    log: ClickLog
+    rest: ClickLog
+    held_out: ClickLog
+    train: Dataset
+    test: Dataset
+    truth: Propensity
+    settings: TrainingSettings
+
+    def __post_init__(self) -> None:
+        self._scaler = Scaler.fit(self.train.features)
+        self._features = self._scaler.transform(self.train.features)
+
+    @classmethod
+    def of(cls, name: str, seed: int) -> Stand:
+        """The log of a scenario, as `reproduce scenarios` makes it."""
+        scenario = SCENARIOS[name]
+        simulation = stage(Collection().load(seed), seed)
+        lists = logging_lists(scenario.logger, simulation, seed)
+        rng = np.random.default_rng([seed, 0x_5CE])
+        log = sample_log(simulation.train, lists, scenario.user, scenario.sessions, rng)
+        truth = shuffled_truth(simulation.train, lists, scenario.user, rng)
+        parts = seen_features((simulation.train, simulation.test), scenario.features, seed)
+        rest, held_out = hold_out(log, EXPERIMENT.held_out, seed)
+        assert held_out is not None
+        return cls(log, rest, held_out, *parts, truth, replace(EXPERIMENT.settings, seed=seed))
+
+    def trained(
+        self, weighting: Weighting, relevance: NDArray[np.float32] | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The scores of a ranker so trained, on training and on test documents."""
+        network = EXPERIMENT.ranker.build(self._scaler.output_count, self.settings.seed)
+        features = torch.from_numpy(self._features)
+        if relevance is not None:
+            feedback = EstimatedRelevance(self.rest, relevance)
+            Trainer(network, features, feedback, weighting, self.settings).run()
+        else:
+            clicks = LoggedClicks(self.rest)
+            validation = OnHeldOutClicks(
+                self._features, self.held_out, weighting.propensity, self.settings.max_weight
+            )
+            Trainer(
+                network, features, clicks, weighting, self.settings, validation=validation
+            ).run()
+        test = self._scaler.transform(self.test.features)
+        return network.predict(self._features), network.predict(test)
+
+    def weightings(self) -> dict[str, Weighting]:
+        """All that is tried here."""
+        depth = self.log.lists.depth
+        trials: dict[str, Weighting] = {
+            "naive": NoCorrection(),
+            "truth": GivenPropensity(self.truth, depth),
+            "dla": DualLearning(depth, self.settings),
+            "dropout": Dropout(depth, self.settings),
+            "clipped": DualLearning(depth, replace(self.settings, max_weight=4.0)),
+            "adjusted": GivenPropensity(self.adjusted(), depth),
+        }
+        harvested = harvested_propensity(self.rest, self.settings.seed)
+        if isinstance(harvested, Propensity):
+            model = AnchoredVariables(harvested)
+            trials["anchored"] = DualLearning(depth, self.settings, model)
+            trials["harvested"] = GivenPropensity(harvested, depth)
+        return trials
+
+    def adjusted(self) -> Propensity:
+        """Examination with the score of the logging ranker accounted for."""
+        lists = self.rest.lists
+        shown = np.broadcast_to(1 / np.arange(1, lists.depth + 1), lists.documents.shape)
+        pairs, weights = lists.documents[lists.mask], self.rest.sessions_per_list[:, None]
+        sessions = np.broadcast_to(weights, lists.documents.shape)[lists.mask]
+        count = self.train.document_count
+        total = np.bincount(pairs, sessions, count)
+        place = np.bincount(pairs, sessions * shown[lists.mask], count) / np.maximum(total, 1)
+        imitated, _ = self.trained(NoCorrection(), place.astype(np.float32))
+        scores = lists.gather(imitated)
+        edges = np.quantile(scores[lists.mask], np.linspace(0, 1, STEPS_OF_SCORE + 1)[1:-1])
+        step = np.searchsorted(edges, scores)
+        clicks = torch.from_numpy(self.rest.clicks_per_list.astype(np.float64)) * torch.from_numpy(
+            lists.mask
+        )
+        phi = torch.zeros(lists.depth, dtype=torch.float64, requires_grad=True)
+        height = torch.zeros(STEPS_OF_SCORE, dtype=torch.float64, requires_grad=True)
+        steps, mask = torch.from_numpy(step), torch.from_numpy(lists.mask)
+        optimizer = torch.optim.LBFGS(
+            [phi, height], max_iter=ITERATIONS, line_search_fn="strong_wolfe"
+        )
+
+        def loss() -> Tensor:
+            optimizer.zero_grad()
+            logits = (phi + height[steps]).masked_fill(~mask, -torch.inf)
+            value = -(clicks * torch.log_softmax(logits, 1).masked_fill(~mask, 0)).sum()
+            value = value / clicks.sum()
+            value.backward()
+            return value
+
+        optimizer.step(loss)  # type: ignore[no-untyped-call]
+        return Propensity.of(torch.exp(phi - phi[0]).detach().numpy(), method="adjusted")
+
+
+def main() -> None:
+    """Print a table per scenario."""
+    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    torch.set_num_threads(1)
+    for name in NAMES:
+        print(f"\n{SCENARIOS[name].title}, {seeds} seeds")
+        print(f"{'':<12}{'nDCG@10':>18}{'MSE of weights':>18}{'lead, in errors':>18}")
+        rows: dict[str, list[tuple[float, float, float]]] = {}
+        for seed in range(seeds):
+            stand = Stand.of(name, seed)
+            check = ClickCheck(stand.held_out)
+            naive = None
+            for trial, weighting in stand.weightings().items():
+                seen, scores = stand.trained(weighting)
+                naive = seen if naive is None else naive
+                quality = evaluate(scores, stand.test, ["ndcg@10"])["ndcg@10"]
+                believed = weighting.propensity()
+                curve = np.ones(stand.truth.depth) if believed is None else believed.examination
+                error = inverse_propensity_mse(curve, stand.truth.examination)
+                lead = check.lead(seen, over=naive).in_errors
+                rows.setdefault(trial, []).append((quality, error, lead))
+        for trial, found in rows.items():
+            values = np.array(found)
+            mean, spread = values.mean(axis=0), values.std(axis=0, ddof=min(1, seeds - 1))
+            print(f"{trial:<12}{mean[0]:>10.4f} ± {spread[0]:.4f}", end="")
+            print(f"{mean[1]:>10.3f} ± {spread[1]:.3f}{mean[2]:>10.1f} ± {spread[2]:.1f}")
+
+
+if __name__ == "__main__":
+    main()
