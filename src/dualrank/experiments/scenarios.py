@@ -70,6 +70,8 @@ SCENARIOS = {
     "trust-bias": Scenario("trust bias", user=TrustingUser()),
     "cascade": Scenario("cascade clicks", user=CascadeUser()),
     "few-sessions": Scenario("1,000 sessions only", sessions=1_000),
+    "10k-sessions": Scenario("10,000 sessions only", sessions=10_000),
+    "100k-sessions": Scenario("100,000 sessions only", sessions=100_000),
     "three-networks": Scenario("three DNNs on all labels in turn", logger="three networks"),
 }
 
