@@ -17,6 +17,9 @@ from dualrank.diagnostics.point import Point
 Verdict = Literal[
     "fit for joint learning", "use harvested propensities", "collect some swaps first"
 ]
+JOINT: Verdict = "fit for joint learning"
+HARVESTED: Verdict = "use harvested propensities"
+SWAPS: Verdict = "collect some swaps first"
 
 
 @dataclass(frozen=True)
@@ -37,19 +40,19 @@ def judge(points: Mapping[str, Point]) -> Judgement:
     reasons: list[str] = []
     verdict: Verdict
     if points["sample"].status == "failed":
-        verdict = "collect some swaps first"
+        verdict = SWAPS
         reasons.append(
             "The log is too small for any correction; collect more sessions, and swap some results "
             "while you do."
         )
     elif ends_sessions:
-        verdict = "collect some swaps first"
+        verdict = SWAPS
         reasons.append(
             "A click mostly ends the session, so that no weight by position, learned or harvested, "
             "is right; stay with the naive ranker until swaps show what a curve is worth here."
         )
     elif connected and (contradicted or not learns):
-        verdict = "use harvested propensities"
+        verdict = HARVESTED
         reasons.append("Documents seen at several positions connect all of them.")
         if contradicted:
             reasons.append("Dual learning finds another curve than the one they show.")
@@ -58,7 +61,7 @@ def judge(points: Mapping[str, Point]) -> Judgement:
         else:
             reasons.append("Held-out clicks do not show that joint learning is right.")
     elif learns:
-        verdict = "fit for joint learning"
+        verdict = JOINT
         reasons.append("Held-out clicks are better predicted with dual learning than without.")
         reasons.append(
             "Its curve agrees with the harvested one."
@@ -66,7 +69,7 @@ def judge(points: Mapping[str, Point]) -> Judgement:
             else "No document was seen at enough positions to confirm its curve independently."
         )
     else:
-        verdict = "collect some swaps first"
+        verdict = SWAPS
         reasons.append(
             "Documents seen at several positions do not connect all of them firmly enough."
         )

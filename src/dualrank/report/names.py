@@ -83,7 +83,7 @@ METHODS = {
     ),
     "auto": Method(
         "DNN, auto",
-        "The correction that the diagnosis of the log chose.",
+        "The correction that predicts held-out clicks best, or none where none is clearly better.",
         "orange",
         "*",
     ),
