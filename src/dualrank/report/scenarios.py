@@ -148,7 +148,7 @@ def scenario_figure(results: Results) -> Figure:
     ax.grid(visible=False, axis="y")
     ax.grid(axis="x", color=LIGHT["line"], lw=0.8)
     ax.spines["bottom"].set_visible(False)
-    ax.locator_params(axis="x", nbins=6, steps=[1, 2, 5, 10])
+    ax.locator_params(axis="x", nbins=9, steps=[1, 2, 5, 10])
     ax.xaxis.set_major_formatter(lambda value, _: _signed(f"{value:+.2g}") if value else "naive")
     ax.legend(loc="upper left", **LEGEND)
     title(ax, "nDCG@10 on test queries, over naive training", whole_figure=True)
