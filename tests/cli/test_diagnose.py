@@ -77,6 +77,14 @@ def test_strict_fails_where_a_point_failed(command, folder):
     assert command(folder / "three.parquet", "--strict")[0] == 0
 
 
+def test_strict_fails_where_no_correction_is_fit(command, folder):
+    """With features no point need fail, and still neither way is open."""
+    words = (folder / "one.parquet", "--features", folder / "train.txt", "--strict", "--json")
+    code, out, _ = command(*words)
+    assert json.loads(out)["verdict"] == "collect some swaps first"
+    assert code == 1
+
+
 def test_contexts_are_compared(command, folder):
     _, out, _ = command(folder / "three.parquet", "--context", "device", "--json")
     drift = next(p for p in json.loads(out)["points"] if p["name"] == "drift")

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -139,6 +141,25 @@ def test_a_log_with_names_of_its_own_is_read_as_told(command, folder, tmp_path):
 def test_sessions_can_be_resampled_instead(command, folder):
     out = command("propensity", folder / "three.parquet", "--over", "sessions")[1]
     assert "had other people asked the same queries" in out
+
+
+def test_where_everything_is_clicked_the_others_are_still_estimated(command, folder, tmp_path):
+    table = pq.read_table(folder / "three.parquet")
+    clicked = table.column_names.index("clicked")
+    full = table.set_column(clicked, "clicked", pa.array(np.ones(len(table), dtype=bool)))
+    pq.write_table(full, tmp_path / "all.parquet")
+    code, out, _ = command("propensity", tmp_path / "all.parquet", "--json")
+    assert code == 0
+    assert json.loads(out)["estimates"]["click-through"]["examination"] == [1.0] * 10
+    assert "every document shown was clicked" in json.loads(out)["refused"]["pbm"]
+
+
+def test_one_position_has_nothing_to_compare(command, folder, tmp_path):
+    table = pq.read_table(folder / "three.parquet")
+    pq.write_table(table.filter(pc.equal(table["position"], 1)), tmp_path / "first.parquet")
+    code, _, err = command("propensity", tmp_path / "first.parquet")
+    assert code == 2
+    assert "one position only" in err
 
 
 @pytest.mark.parametrize(

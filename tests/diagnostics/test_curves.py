@@ -50,6 +50,25 @@ def test_a_learned_curve_elsewhere_contradicts():
     assert "contradict each other" in point.meaning
 
 
+def test_without_a_clear_bias_nothing_is_said_about_the_way_to_it():
+    study = study_of(curve(HARVESTED**2))
+    study.__dict__["raw"] = curve(HARVESTED**1.1)
+    point = curves(study)
+    assert point.status == "warning"
+    assert "too close to the harvested curve to tell" in point.meaning
+    assert "not on the way" not in point.meaning
+
+
+def test_a_harvested_curve_that_ends_early_is_not_enough():
+    short = curve(HARVESTED[:2])
+    short.details["ends"] = "no pair was seen at positions 1 and 3"
+    point = curves(study_of("no features were given", short))
+    assert point.status == "warning"
+    assert "ends at position 2: no pair was seen at positions 1 and 3" in point.meaning
+    agreed = curves(study_of(curve(HARVESTED), short))
+    assert "as far as position 2, where the latter ends" in agreed.meaning
+
+
 def test_wide_intervals_hide_a_difference():
     assert curves(study_of(curve(between(0.8).examination, spread=2.0))).status == "good"
 

@@ -24,7 +24,7 @@ NAMES = (
 
 
 def points(*, connected, ends_sessions=False, **statuses):
-    numbers = {"can_harvest": connected, "ends_sessions": ends_sessions}
+    numbers = {"can_harvest": connected, "ends_sessions": ends_sessions, "clicks": 1_000}
     found = {name: Point(name, "good", numbers, "") for name in NAMES}
     for name, status in statuses.items():
         key = name.replace("_", " ")
@@ -49,6 +49,20 @@ def test_the_verdict_follows_from_the_points(connected, joint, curves, sample, v
     found = judge(points(connected=connected, joint_learning=joint, curves=curves, sample=sample))
     assert found.verdict == verdict
     assert any(reason in each for each in found.reasons)
+
+
+@pytest.mark.parametrize("connected", [True, False])
+def test_a_small_log_is_told_to_swap_only_where_that_helps(connected):
+    found = judge(points(connected=connected, sample="failed"))
+    assert ("Swap some results while you do." in found.reasons) != connected
+
+
+def test_a_log_without_clicks_is_not_called_small(world):
+    log = world().log(200_000)
+    quiet = type(log)(log.lists, log.list_of, log.clicks & False, log.counts)
+    found = diagnose(quiet)
+    assert found.reasons[0].startswith("There is no click in the log")
+    assert not found.is_fit
 
 
 def test_where_a_click_ends_the_session_no_curve_is_advised():

@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.user import perceived_relevance
-from dualrank.clicks.users import TrustingUser
+from dualrank.clicks.users import CascadeUser, TrustingUser
 from dualrank.data.lists import top_lists
 from dualrank.diagnostics import twins as twins_module
 from dualrank.diagnostics.joint_learning import joint_learning, supported
@@ -79,6 +79,13 @@ def test_a_clear_lead_supports_joint_learning(world, errors, status):
     assert f"{errors:+.1f} standard errors" in point.meaning
     assert supported(study) == (status == "good")
     assert ("Do not rely on dla" in point.advice) == (status == "warning")
+
+
+def test_where_a_click_ends_the_session_a_lead_supports_nothing(world):
+    point = joint_learning(led(world().study(60_000, user=CascadeUser()), 6.0))
+    assert point.status == "warning"
+    assert "a click mostly ends the session" in point.meaning
+    assert "stay with the naive ranker" in point.advice
 
 
 def test_without_features_joint_learning_is_not_asked(world):

@@ -41,6 +41,14 @@ def test_the_lead_on_judged_queries_is_the_difference_of_the_metric(log, dataset
     assert gain == pytest.approx(ours["ndcg@10"] - theirs["ndcg@10"])
 
 
+def test_where_a_click_ends_the_session_the_model_is_not_praised(log, dataset, monkeypatch):
+    monkeypatch.setattr("dualrank.learning.twin.doubt", lambda _: "a click ends the session")
+    options = {**SAME, "validation": 0.3}
+    model, _ = fit_twin(fit(log, dataset, **options), log, dataset, **options)
+    assert model.training["twin"]["chosen"] == "naive"
+    assert model.training["twin"]["why"] == "a click ends the session"
+
+
 def test_where_nothing_is_held_out_nothing_is_claimed(log, dataset):
     options = {**SAME, "validation": 0}
     model, _ = fit_twin(fit(log, dataset, **options), log, dataset, **options)

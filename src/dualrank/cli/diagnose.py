@@ -34,7 +34,8 @@ def diagnose(
         typer.Option("--features", help="LETOR text or Parquet; tells about learning."),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 where a point failed.")
+        bool,
+        typer.Option("--strict", help="Exit with 1 where a point failed, or no correction is fit."),
     ] = False,
     out: Annotated[
         Path | None,
@@ -81,5 +82,5 @@ def diagnose(
         print_json(diagnosis.to_dict())
     else:
         print_diagnosis(diagnosis, result_console(), written)
-    if strict and diagnosis.failed:
+    if strict and not diagnosis.is_fit:
         raise typer.Exit(STRICT_EXIT)

@@ -71,7 +71,7 @@ def propensity(
     resamples: Annotated[int, typer.Option(help="Resamples for intervals.", min=0)] = 400,
     refits: Annotated[
         int, typer.Option(help="How often dla is trained again for its interval.", min=0)
-    ] = 0,
+    ] = 5,
     steps: Annotated[int, typer.Option(help="Training steps of dla.", min=1)] = 3_000,
     column: Columns = None,
     first_position: FirstPosition = 1,

@@ -41,7 +41,7 @@ def click_dependence(study: Study) -> Point:
     said = f"Sessions click a second time {said} as independent clicks would"
     status = worst(first.status, further.status)
     if status == "good":
-        return Point(NAME, status, numbers, f"{said}: the position-based model holds.")
+        return Point(NAME, status, numbers, f"{said}: no sign against the position-based model.")
     habits = []
     if first.status in ("warning", "failed") and first.value < 1:
         habits.append("users stop after a click, as in the cascade model")

@@ -83,6 +83,16 @@ def curves(study: Study) -> Point:
         )
     raw, harvested = known["raw"], known["harvested"]
     bias = gaps["harvested_to_raw"]
+    ends = harvested.details.get("ends")
+    if "learned" not in known and ends:
+        return Point(
+            NAME,
+            "warning",
+            numbers,
+            f"The harvested curve ends at position {harvested.depth}: {ends}. What is believed of "
+            "positions below is unproven.",
+            "Collect some swaps that reach them.",
+        )
     if "learned" not in known:
         return Point(
             NAME,
@@ -102,7 +112,8 @@ def curves(study: Study) -> Point:
             "good",
             numbers,
             "Dual learning finds the harvested curve, within a factor of "
-            f"{_above_one(apart.factor):.2f} and their intervals: both can be believed.",
+            f"{_above_one(apart.factor):.2f} and their intervals: both can be believed"
+            + (f" as far as position {harvested.depth}, where the latter ends." if ends else "."),
         )
     distance = (
         f"The learned curve is {_above_one(apart.factor):.2f} times "
@@ -118,11 +129,17 @@ def curves(study: Study) -> Point:
             "likely, the lists were ranked by something that the features do not tell.",
             "Train with the harvested propensities, or add the features that the ranker used.",
         )
+    side = (
+        "not on the way to raw click-through: the two contradict each other"
+        if bias.is_clear
+        else "raw click-through is too close to the harvested curve to tell whether that is "
+        "confounding: the two contradict each other"
+    )
     return Point(
         NAME,
         "warning",
         numbers,
-        f"{distance}, and not on the way to raw click-through: the two contradict each other.",
+        f"{distance}, and {side}.",
         "Believe the harvested curve, and see the points below for what may mislead either.",
     )
 

@@ -20,7 +20,7 @@ from dualrank.diagnostics.sample import sample
 from dualrank.diagnostics.study import Progress, Study
 from dualrank.diagnostics.traffic import traffic
 from dualrank.diagnostics.trust import trust
-from dualrank.diagnostics.verdict import Verdict, judge
+from dualrank.diagnostics.verdict import SWAPS, Verdict, judge
 from dualrank.errors import DataError
 
 POINTS: tuple[Callable[[Study], Point], ...] = (
@@ -54,6 +54,11 @@ class Diagnosis:
     def failed(self) -> tuple[str, ...]:
         """The names of the points that failed."""
         return tuple(point.name for point in self.points if point.status == "failed")
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether nothing failed, and some correction is supported."""
+        return not self.failed and self.verdict != SWAPS
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values for JSON."""

@@ -30,6 +30,8 @@ LEVEL = 0.01
 NOTABLE, LARGE = 1.1, 1.5
 MOST_VALUES = 10
 LEAST_SHARE = 0.01
+# Standard errors that a change must have to be seen, about; and one that nobody would miss.
+SEEN, BLIND = 4.0, 3.0
 
 Floats = NDArray[np.float64]
 
@@ -101,8 +103,18 @@ def drift(study: Study) -> Point:
     }
     compared = f"{len(changes)} comparison{'s' * (len(changes) > 1)}"
     if not found:
+        errors = np.concatenate([change.error[1:] for change in changes])
+        seen = float(np.exp(SEEN * np.median(errors)))
+        power = (
+            f"at a typical position one by a factor of {seen:.2f} would have shown"
+            if np.isfinite(seen)
+            else "there are too few clicks for one to show"
+        )
         return Point(
-            NAME, "good", numbers, f"The curve is the same throughout the log ({compared})."
+            NAME,
+            "good" if seen < BLIND else "not measured",
+            numbers,
+            f"No change of the curve was found ({compared}); {power}.",
         )
     return Point(
         NAME,

@@ -9,6 +9,7 @@ of position, and leads; where it has taken one for the other, or has learned noi
 
 from __future__ import annotations
 
+from dualrank.clicks.dependence import Dependence
 from dualrank.diagnostics.point import Point, not_measured
 from dualrank.diagnostics.study import Study
 from dualrank.learning.click_check import CLEAR
@@ -35,6 +36,16 @@ def joint_learning(study: Study) -> Point:
         f"On {lead.clicks:,} held-out clicks dual learning leads naive learning by "
         f"{lead.in_errors:+.1f} standard errors"
     )
+    if lead.is_clear and Dependence.of(study.log).ends_sessions:
+        return Point(
+            NAME,
+            "warning",
+            numbers,
+            f"{led}; but a click mostly ends the session, and the comparison presumes clicks that "
+            "depend on their own position and document only.",
+            "Do not rely on dla here: stay with the naive ranker until judged queries speak for "
+            "another.",
+        )
     if lead.is_clear:
         return Point(NAME, "good", numbers, f"{led}: this log supports the correction.")
     return Point(
@@ -43,7 +54,8 @@ def joint_learning(study: Study) -> Point:
         numbers,
         f"{led}, where {CLEAR:g} would be clear: this log does not show that joint learning "
         "is right.",
-        "Do not rely on dla here: use harvested propensities, or stay with the naive ranker.",
+        "Do not rely on dla here: use harvested propensities where positions are connected, or "
+        "stay with the naive ranker.",
     )
 
 

@@ -132,7 +132,7 @@ def _by_features(study: Study, why: str) -> Point:
     clear = found.growth > ERRORS * found.error and found.relative > NOTABLE_GROWTH
     tells = (
         f"With every doubling of the rank a document's score tells {found.relative:+.0%} "
-        f"(± {found.error / found.slope:.0%}) more about clicks"
+        f"(± {1.96 * found.error / found.slope:.0%}) more about clicks"
     )
     if not clear:
         return Point(NAME, "good", numbers, f"{tells}: no clear sign of trust in the top.")

@@ -39,12 +39,14 @@ def judge(points: Mapping[str, Point]) -> Judgement:
     contradicted = curves.status in ("warning", "failed")
     reasons: list[str] = []
     verdict: Verdict
-    if points["sample"].status == "failed":
+    if points["sample"].numbers["clicks"] == 0:
         verdict = SWAPS
-        reasons.append(
-            "The log is too small for any correction; collect more sessions, and swap some results "
-            "while you do."
-        )
+        reasons.append("There is no click in the log, so there is nothing to learn from yet.")
+    elif points["sample"].status == "failed":
+        verdict = SWAPS
+        reasons.append("The log is too small for any correction; collect more sessions.")
+        if not connected:
+            reasons.append("Swap some results while you do.")
     elif ends_sessions:
         verdict = SWAPS
         reasons.append(

@@ -1,13 +1,14 @@
-"""Which correction, if any: candidates are trained, and clicks that none has seen decide.
+"""Which correction, if any: candidates are trained, and clicks that none was trained on decide.
 
 Correcting for position can lose to not correcting at all. Where the logging ranker was strong, or
 features miss part of relevance, the learned propensities are confounded; where sessions are few,
 large weights amplify noise. Neither shows in the training loss. So `auto` trains the naive ranker
 and one ranker per correction that the log allows, and takes the correction with the largest lead
 over the naive ranker, provided that the lead is clear (see `click_check`); without one it stays
-naive. It also stays naive where a click mostly ends the session: then what is seen depends on the
-documents above, no weight by position is right, and the check, which presumes such weights, cannot
-tell. Judged queries decide instead where there are some.
+naive. (The step at which each candidate was best is chosen by the same clicks, which flatters all
+of them alike.) It also stays naive where a click mostly ends the session: then what is seen depends
+on the documents above, no weight by position is right, and the check, which presumes such weights,
+cannot tell. Judged queries decide instead where there are some.
 """
 
 from __future__ import annotations

@@ -37,8 +37,7 @@ def estimate_by_dual_learning(
     where its features miss what the logging ranker knew: no resample shows that.
     """
     settings = settings or TrainingSettings()
-    if refits == 1:
-        raise SettingsError("one refit shows no spread; take 0, or 2 and more")
+    check_refits(refits)
     rounds = (1 + refits) * settings.steps
 
     def curve(part: ClickLog, number: int) -> Propensity:
@@ -76,6 +75,12 @@ def estimate_by_dual_learning(
         high=found.examination * np.exp(spread),
         details={**found.details, "intervals_over": "queries", "refits": refits},
     )
+
+
+def check_refits(refits: int) -> None:
+    """Refuse a number of refits that shows no spread."""
+    if refits == 1:
+        raise SettingsError("one refit shows no spread; take 0, or 2 and more")
 
 
 def _resampled(log: ClickLog, rng: np.random.Generator) -> ClickLog:

@@ -9,7 +9,7 @@ from typing import Literal
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError, SettingsError
-from dualrank.learning.dual_estimate import estimate_by_dual_learning
+from dualrank.learning.dual_estimate import check_refits, estimate_by_dual_learning
 from dualrank.learning.settings import TrainingSettings
 from dualrank.propensity.bootstrap import RESAMPLES
 from dualrank.propensity.estimators import ESTIMATORS, FROM_FEATURES, estimate, require_shuffled
@@ -19,6 +19,7 @@ from dualrank.rankers.network import DNN, Linear
 
 METHODS = (*ESTIMATORS, "dla")
 NEED_FEATURES = (*FROM_FEATURES, "dla")
+REFITS = 5
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def estimate_propensities(
     ranker: DNN | Linear | None = None,
     over: Literal["auto", "queries", "sessions"] = "auto",
     resamples: int = RESAMPLES,
-    refits: int = 0,
+    refits: int = REFITS,
     settings: TrainingSettings | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
@@ -51,6 +52,9 @@ def estimate_propensities(
     for method in methods or ():
         if method not in METHODS:
             raise SettingsError(f"there is no estimator {method!r}; there are {', '.join(METHODS)}")
+    check_refits(refits)
+    if log.lists.depth < 2:
+        raise DataError("the lists show one position only; there is no examination to compare")
     grouped = GroupedClicks.of(log, over, seed)
     estimates = Estimates()
     for method in METHODS if methods is None else dict.fromkeys(methods):

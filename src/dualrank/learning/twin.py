@@ -13,7 +13,7 @@ from typing import Any
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError
-from dualrank.learning.auto import NAIVE, Choice, choose_by_clicks, choose_by_grades
+from dualrank.learning.auto import NAIVE, Choice, choose_by_clicks, choose_by_grades, doubt
 from dualrank.learning.fit import fit, hold_out
 from dualrank.learning.model import Model
 from dualrank.learning.settings import TrainingSettings
@@ -74,11 +74,11 @@ def _compare(
     if isinstance(validation, Dataset):
         scores = {name: model.predict(validation) for name, model in models.items()}
         return choose_by_grades(scores, validation, settings.metric)
-    _, held_out = hold_out(log, validation, settings.seed)
+    rest, held_out = hold_out(log, validation, settings.seed)
     if held_out is None:
         return "nothing was held out to compare the two by"
     scores = {name: model.predict(dataset) for name, model in models.items()}
     try:
-        return choose_by_clicks(scores, held_out)
+        return choose_by_clicks(scores, held_out, doubt(rest))
     except DataError as error:
         return str(error)

@@ -169,7 +169,12 @@ def _climb(cells: Cells, log_p: NDArray[np.float64], connected: NDArray[np.bool_
     here = _Profile.at(cells, log_p)
     for _ in range(STEPS):
         step = np.zeros(len(log_p))
-        step[free] = np.linalg.solve(here.curvature()[np.ix_(free, free)], here.slope()[free])
+        try:
+            step[free] = np.linalg.solve(here.curvature()[np.ix_(free, free)], here.slope()[free])
+        except np.linalg.LinAlgError as error:
+            raise DataError(
+                "the clicks fit many curves equally well, as where every document shown was clicked"
+            ) from error
         step = np.clip(step, -1, 1)
         for _ in range(20):
             there = _Profile.at(cells, here.log_p + step)

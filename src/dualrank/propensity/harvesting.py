@@ -8,10 +8,12 @@ Interventions" (WSDM 2019). Over the pairs S_{kk'} that were seen at both,
     ĉ_k^{kk'} = Σ_{(q,d) ∈ S_kk'}  v_qd · clicks_qd(k) / impressions_qd(k)
     P(o_k)/P(o_k') = E[ĉ_k^{kk'}] / E[ĉ_k'^{kk'}]
 
-for weights v that are the same on both sides and do not look at clicks. The paper counts every pair
-once, v = 1. The default here is v = n_k n_k'/(n_k + n_k'), where n are the impressions of the pair:
-a pair seen a thousand times at both says more than one seen once. The ratio of sums is then that of
-Mantel and Haenszel, which stays consistent however few impressions each pair has.
+for weights v that are the same on both sides and do not look at clicks. The paper divides clicks by
+the traffic of the rankers that put the document there, which lets a pair count as often as its
+query is asked. The default here is v = n_k n_k'/(n_k + n_k'), where n are the impressions of the
+pair: a pair seen a thousand times at both says more than one seen once. The ratio of sums is then
+that of Mantel and Haenszel, which stays consistent however few impressions each pair has, and needs
+no knowledge of the rankers. With v = 1 every pair counts once.
 
 Three ways lead from the sums to the curve:
 

@@ -42,14 +42,17 @@ def estimates_table(estimates: Estimates) -> Table:
 def estimates_notes(estimates: Estimates, depth: int) -> list[str]:
     """What must be known beside the numbers: the intervals, where curves end, what is missing."""
     notes = ["support: the fewest observations behind a position."]
-    over = {p.details.get("intervals_over") for p in estimates.found.values()}
+    bounded = [p for p in estimates.found.values() if p.high is not None]
+    over = {p.details.get("intervals_over") for p in bounded}
     if "queries" in over:
-        notes.append("±: 95% intervals, had other queries been asked.")
+        notes.append("±: 95% intervals, had other queries been asked; ×2: up to twice or half.")
     if "sessions" in over:
         notes.append(
             "±: 95% intervals, had other people asked the same queries; they do not say how other "
-            "queries would differ."
+            "queries would differ. ×2: up to twice or half."
         )
+    if "dla" in estimates.found and estimates.found["dla"].high is None:
+        notes.append("dla has no interval: --refits 5 trains it again on resampled queries.")
     ends = {
         method: f"{method} ends at position {found.depth}: {found.details['ends']}."
         for method, found in estimates.found.items()
@@ -83,9 +86,14 @@ def _short(value: float) -> str:
 
 
 def _half_widths(found: Propensity) -> list[str]:
-    """How far the interval goes up, relative to the estimate; it goes as far down in ratio."""
+    """How far the interval goes up, relative to the estimate; it goes as far down in ratio.
+
+    >>> curve = Propensity(np.ones(4), "x", high=np.array([1, 1.07, 2.5, np.inf]))
+    >>> _half_widths(curve)
+    ['', '±7%', '×2.5', '×∞']
+    """
     if found.high is None:
         return []
-    ratio = found.high / found.examination - 1
-    words = [f"±{r:.0%}" if r < 10 else "±∞" for r in np.nan_to_num(ratio, nan=np.inf)]
-    return ["", *words[1:]]
+    ratios = np.nan_to_num(found.high / found.examination, nan=np.inf)
+    words = [f"±{r - 1:.0%}" if r < 1.5 else f"×{r:.2g}" for r in ratios]
+    return ["", *(word.replace("inf", "∞") for word in words[1:])]

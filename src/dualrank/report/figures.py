@@ -196,6 +196,8 @@ def sweep_figure(results: Results, x: str = "eta", metric: str | None = None) ->
 
 def estimates_figure(estimates: Mapping[str, Propensity]) -> Figure:
     """Estimates of examination side by side, each with its intervals."""
+    from matplotlib.ticker import LogLocator
+
     figure, (ax,) = new_figure(1, height=1.25 * SIZE[1], width=1.5 * SIZE[0])
     room = 0.5 / max(len(estimates), 1)
     for number, (name, found) in enumerate(estimates.items()):
@@ -204,8 +206,10 @@ def estimates_figure(estimates: Mapping[str, Propensity]) -> Figure:
         x = _positions(found.examination) + room * (number - (len(estimates) - 1) / 2)
         spread = None
         if found.low is not None and found.high is not None:
-            bounded = np.where(np.isfinite(found.high), found.high, found.examination)
-            spread = np.array([found.examination - found.low, bounded - found.examination])
+            # An interval without bounds goes to both edges of the figure.
+            high = np.where(np.isfinite(found.high), found.high, 10 * found.examination)
+            low = np.where(np.isfinite(found.high), found.low, found.examination / 10)
+            spread = np.array([found.examination - low, high - found.examination])
         ax.errorbar(
             x,
             found.examination,
@@ -218,12 +222,16 @@ def estimates_figure(estimates: Mapping[str, Propensity]) -> Figure:
             label=plain(name),
             **EDGE,
         )
-    ax.set_ylim(0, None)
+    every = np.concatenate([p.examination for p in estimates.values()])
+    ax.set_yscale("log")
+    ax.set_ylim(every.min() / 1.5, max(1.0, every.max()) * 1.5)
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.minorticks_off()
     ax.set_xlabel("position")
     ax.set_xticks(_positions(max((p.examination for p in estimates.values()), key=len)))
-    few_ticks(ax, "y")
-    title(ax, "Examination, relative to position 1")
-    ax.legend(loc="upper right", **LEGEND)
+    title(ax, "Examination, relative to position 1 (log scale)")
+    ax.legend(loc="lower left", **LEGEND)
     return figure
 
 
