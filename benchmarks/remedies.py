@@ -27,21 +27,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dualrank.clicks.sampling import sample_log
 from dualrank.data.click_log import ClickLog
-from dualrank.data.dataset import Dataset
 from dualrank.data.scaling import Scaler
 from dualrank.evaluation.evaluator import evaluate
 from dualrank.evaluation.propensity_error import inverse_propensity_mse
 from dualrank.experiments.collection import Collection
-from dualrank.experiments.scenarios import (
-    SCENARIOS,
-    Scenarios,
-    logging_lists,
-    seen_features,
-    shuffled_truth,
-)
-from dualrank.experiments.simulation import stage
+from dualrank.experiments.scenarios import SCENARIOS, Scenarios, Scene, set_up
 from dualrank.learning.auto import harvested_propensity
 from dualrank.learning.click_check import ClickCheck
 from dualrank.learning.feedback import EstimatedRelevance, LoggedClicks
@@ -92,31 +83,23 @@ class AnchoredVariables(PositionVariables):
 class Stand:
     """One log, and what a trial needs of it."""
 
-    log: ClickLog
+    scene: Scene
     rest: ClickLog
     held_out: ClickLog
-    train: Dataset
-    test: Dataset
-    truth: Propensity
     settings: TrainingSettings
 
     def __post_init__(self) -> None:
-        self._scaler = Scaler.fit(self.train.features)
-        self._features = self._scaler.transform(self.train.features)
+        self._scaler = Scaler.fit(self.scene.train.features)
+        self._features = self._scaler.transform(self.scene.train.features)
 
     @classmethod
     def of(cls, name: str, seed: int) -> Stand:
         """The log of a scenario, as `reproduce scenarios` makes it."""
-        scenario = SCENARIOS[name]
-        simulation = stage(Collection().load(seed), seed)
-        lists = logging_lists(scenario.logger, simulation, seed)
-        rng = np.random.default_rng([seed, 0x_5CE])
-        log = sample_log(simulation.train, lists, scenario.user, scenario.sessions, rng)
-        truth = shuffled_truth(simulation.train, lists, scenario.user, rng)
-        parts = seen_features((simulation.train, simulation.test), scenario.features, seed)
-        rest, held_out = hold_out(log, EXPERIMENT.held_out, seed)
+        scene = set_up(name, Collection(), seed)
+        rest, held_out = hold_out(scene.log, EXPERIMENT.held_out, seed)
         assert held_out is not None
-        return cls(log, rest, held_out, *parts, truth, replace(EXPERIMENT.settings, seed=seed))
+        settings = replace(EXPERIMENT.settings, seed=seed)
+        return cls(scene, rest, held_out, settings)
 
     def trained(
         self, weighting: Weighting, relevance: NDArray[np.float32] | None = None
@@ -135,15 +118,15 @@ class Stand:
             Trainer(
                 network, features, clicks, weighting, self.settings, validation=validation
             ).run()
-        test = self._scaler.transform(self.test.features)
+        test = self._scaler.transform(self.scene.test.features)
         return network.predict(self._features), network.predict(test)
 
     def weightings(self) -> dict[str, Weighting]:
         """All that is tried here."""
-        depth = self.log.lists.depth
+        depth = self.scene.log.lists.depth
         trials: dict[str, Weighting] = {
             "naive": NoCorrection(),
-            "truth": GivenPropensity(self.truth, depth),
+            "truth": GivenPropensity(self.scene.truth, depth),
             "dla": DualLearning(depth, self.settings),
             "dropout": Dropout(depth, self.settings),
             "clipped": DualLearning(depth, replace(self.settings, max_weight=4.0)),
@@ -162,7 +145,7 @@ class Stand:
         shown = np.broadcast_to(1 / np.arange(1, lists.depth + 1), lists.documents.shape)
         pairs, weights = lists.documents[lists.mask], self.rest.sessions_per_list[:, None]
         sessions = np.broadcast_to(weights, lists.documents.shape)[lists.mask]
-        count = self.train.document_count
+        count = self.scene.train.document_count
         total = np.bincount(pairs, sessions, count)
         place = np.bincount(pairs, sessions * shown[lists.mask], count) / np.maximum(total, 1)
         imitated, _ = self.trained(NoCorrection(), place.astype(np.float32))
@@ -184,7 +167,7 @@ class Stand:
             logits = (phi + height[steps]).masked_fill(~mask, -torch.inf)
             value = -(clicks * torch.log_softmax(logits, 1).masked_fill(~mask, 0)).sum()
             value = value / clicks.sum()
-            value.backward()
+            value.backward()  # type: ignore[no-untyped-call]
             return value
 
         optimizer.step(loss)  # type: ignore[no-untyped-call]
@@ -206,10 +189,12 @@ def main() -> None:
             for trial, weighting in stand.weightings().items():
                 seen, scores = stand.trained(weighting)
                 naive = seen if naive is None else naive
-                quality = evaluate(scores, stand.test, ["ndcg@10"])["ndcg@10"]
+                quality = evaluate(scores, stand.scene.test, ["ndcg@10"])["ndcg@10"]
                 believed = weighting.propensity()
-                curve = np.ones(stand.truth.depth) if believed is None else believed.examination
-                error = inverse_propensity_mse(curve, stand.truth.examination)
+                curve = (
+                    np.ones(stand.scene.truth.depth) if believed is None else believed.examination
+                )
+                error = inverse_propensity_mse(curve, stand.scene.truth.examination)
                 lead = check.lead(seen, over=naive).in_errors
                 rows.setdefault(trial, []).append((quality, error, lead))
         for trial, found in rows.items():

@@ -13,9 +13,11 @@ from dualrank.experiments.scenarios import (
     Scenarios,
     logging_lists,
     run_scenarios,
+    set_up,
     shuffled_truth,
 )
 from dualrank.experiments.simulation import stage
+from dualrank.learning.fit import fit
 from dualrank.learning.settings import TrainingSettings
 from dualrank.report.scenarios import scenario_markdown, scenario_rows
 
@@ -98,7 +100,7 @@ def test_auto_is_one_of_the_others_and_says_which(results):
 def test_the_table_has_a_row_per_scenario(results):
     rows = scenario_rows(results)
     assert [row.title for row in rows] == ["half of the features hidden", "1,000 sessions only"]
-    assert rows[1].gains == [
+    assert rows[1].gains() == [
         dla.metrics["ndcg@10"] - naive.metrics["ndcg@10"]
         for dla, naive in zip(results.of("dla"), results.of("naive"), strict=True)
         if dla.scenario == "few-sessions"
@@ -117,3 +119,20 @@ def test_the_table_has_a_row_per_scenario(results):
 def test_what_cannot_be_played_is_refused(change, words):
     with pytest.raises(SettingsError, match=words):
         Scenarios(**change)
+
+
+@pytest.mark.parametrize("name", ["hidden-features", "few-sessions"])
+def test_auto_is_what_fit_makes_of_the_log(results, name):
+    """The scenarios train the candidates once for all rows; `fit` must come to the same."""
+    scene = set_up(name, Collection("tiny"), 1)
+    settings = TrainingSettings(steps=60, seed=1)
+    ranker = Scenarios().ranker
+    model = fit(
+        scene.log, scene.train, method="auto", ranker=ranker, validation=0.2, settings=settings
+    )
+    reached = evaluate(model.predict(scene.test), scene.test, ["ndcg@10"])["ndcg@10"]
+    run = next(
+        run for run in results.of("auto") if run.seed == 1 and run.model_extra["scenario"] == name
+    )
+    assert run.metrics["ndcg@10"] == reached
+    assert run.model_extra["chosen"] == model.training["auto"]["chosen"]

@@ -143,27 +143,31 @@ def _stage(collection: Collection, seed: int) -> Simulation:
     return stage(collection.load(seed), seed)
 
 
-def _play(play: Play, progress: Progress) -> list[Run]:
-    experiment, scenario = play.experiment, SCENARIOS[play.name]
-    simulation = _stage(experiment.collection, play.seed)
-    lists = logging_lists(scenario.logger, simulation, play.seed)
-    rng = np.random.default_rng([play.seed, 0x_5CE])
+@dataclass(frozen=True)
+class Scene:
+    """What a scenario gives to learn from, and to judge by."""
+
+    log: ClickLog
+    train: Dataset
+    test: Dataset
+    truth: Propensity
+
+
+def set_up(name: str, collection: Collection, seed: int) -> Scene:
+    """The log of a scenario, with the features that the learner sees."""
+    scenario, simulation = SCENARIOS[name], _stage(collection, seed)
+    lists = logging_lists(scenario.logger, simulation, seed)
+    rng = np.random.default_rng([seed, 0x_5CE])
     log = sample_log(simulation.train, lists, scenario.user, scenario.sessions, rng)
     truth = shuffled_truth(simulation.train, lists, scenario.user, rng)
-    parts = (simulation.train, simulation.test)
-    train, test = seen_features(parts, scenario.features, play.seed)
-    return _train_all(play, log, train, test, truth, progress)
+    train, test = _seen((simulation.train, simulation.test), scenario.features, seed)
+    return Scene(log, train, test, truth)
 
 
-def _train_all(
-    play: Play,
-    log: ClickLog,
-    train: Dataset,
-    test: Dataset,
-    truth: Propensity,
-    progress: Progress,
-) -> list[Run]:
+def _play(play: Play, progress: Progress) -> list[Run]:
     experiment = play.experiment
+    scene = set_up(play.name, experiment.collection, play.seed)
+    log, train, test, truth = scene.log, scene.train, scene.test, scene.truth
     settings = replace(experiment.settings, seed=play.seed)
     rest, held_out = hold_out(log, experiment.held_out, play.seed)
     assert held_out is not None
@@ -193,7 +197,8 @@ def _train_all(
     scores = {name: model.predict(train) for name, model in models.items() if name != "truth"}
     choice = choose_by_clicks(scores, held_out, doubt(rest))
     diagnosis = diagnose(log, train, seed=play.seed)
-    models["auto"], seconds["auto"] = models[choice.chosen], sum(seconds.values())
+    models["auto"] = models[choice.chosen]
+    seconds["auto"] = sum(taken for name, taken in seconds.items() if name != "truth")
     told: dict[str, dict[str, Any]] = {
         "dla": {"lead": choice.leads["dla"].in_errors},
         "auto": {
@@ -256,9 +261,7 @@ def shuffled_truth(
     return Propensity.of(pages.marginal()[full].mean(axis=0), method="truth")
 
 
-def seen_features(
-    parts: tuple[Dataset, Dataset], share: float, seed: int
-) -> tuple[Dataset, Dataset]:
+def _seen(parts: tuple[Dataset, Dataset], share: float, seed: int) -> tuple[Dataset, Dataset]:
     """Both data sets with the same share of their features, which is all that the learner sees."""
     count = parts[0].feature_count
     chosen = np.random.default_rng([seed, 0x_FEA]).permutation(count)[: round(share * count)]
