@@ -41,7 +41,7 @@ def errors(rare: int, eta: float, spread: float, seed: int) -> np.ndarray:
     model = ContextualPositions(DEPTH, sessions, spread=spread).double()
     dual = DualLearning(DEPTH, SETTINGS, model)
     for _ in range(STEPS):
-        dual.weigh(relevant, labels, mask, FREQUENT + rare, contexts)
+        dual.learn(dual.evidence(relevant, labels, mask, contexts), FREQUENT + rare)
     wrong = np.log(model.examination() * rho[:, :1] / rho)
     return np.asarray(np.abs(wrong).mean(axis=1))
 

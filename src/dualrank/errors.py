@@ -23,3 +23,7 @@ class CheckpointError(DualrankError):
 
 class StoppedError(DualrankError):
     """Training was asked to leave before its end; what was done is in its checkpoint."""
+
+
+class LostWorkerError(StoppedError):
+    """Another worker of a training with several has gone."""

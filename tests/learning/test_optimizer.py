@@ -25,7 +25,7 @@ def make(values=(1.0, -2.0), rate=0.1, **settings):
 
 def step(model, optimizer, gradient, drawn=1, weighted_labels=(1.0,)):
     loss = (model.values * torch.tensor(gradient)).sum()
-    optimizer.step(loss, drawn, torch.tensor(weighted_labels))
+    optimizer.move(optimizer.gradients(loss), drawn, torch.tensor(weighted_labels).sum())
 
 
 def test_sgd_moves_by_rate_times_gradient():
@@ -82,7 +82,9 @@ def test_weight_decay_shrinks_matrices_and_leaves_vectors_alone():
     layer = torch.nn.Linear(1, 2)
     torch.nn.init.constant_(layer.weight, 2.0)
     settings = TrainingSettings(weight_decay=0.5, schedule="constant")
-    Optimizer(layer, 0.1, settings).step(0 * layer(torch.ones(1, 1)).sum(), 1, torch.ones(1))
+    optimizer = Optimizer(layer, 0.1, settings)
+    gradients = optimizer.gradients(0 * layer(torch.ones(1, 1)).sum())
+    optimizer.move(gradients, 1, torch.tensor(1.0))
     assert layer.weight[:, 0].tolist() == pytest.approx([1.9, 1.9])
 
 

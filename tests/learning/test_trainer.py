@@ -166,8 +166,7 @@ def test_the_two_normalisations_differ_by_the_sum_of_weights_over_the_sessions(
         )
         trainer = make_trainer(method, Scripted(lists, batch), settings)
         before = parameters(trainer)
-        mask, nothing = torch.from_numpy(batch.documents >= 0), torch.zeros(batch.labels.shape)
-        weights = trainer.weighting.weigh(nothing, nothing, mask, 1)
+        weights = trainer.weighting.weights()
         trainer.step()
         moved[normalisation] = [
             new - old for new, old in zip(parameters(trainer), before, strict=True)

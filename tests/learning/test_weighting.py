@@ -42,7 +42,7 @@ def converge(log_relevance, labels, mask, model=None, steps=30_000):
     dual = DualLearning(DEPTH, FULL_BATCH, (model or PositionVariables(DEPTH)).double())
     before = np.zeros(DEPTH)
     for step in range(steps):
-        dual.weigh(log_relevance, labels, mask, len(labels))
+        learn(dual, log_relevance, labels, mask, len(labels))
         if step % 100 == 0:
             now = np.log(dual.model.examination())
             if np.abs(now - before).max() < 1e-8:
@@ -51,10 +51,9 @@ def converge(log_relevance, labels, mask, model=None, steps=30_000):
     raise AssertionError("φ does not settle")
 
 
-def weights_of(weighting, mask):
-    """The weights of lists without a click, from which nothing is learned."""
-    nothing = torch.zeros(mask.shape)
-    return weighting.weigh(masked_log_softmax(nothing, mask), nothing, mask, 1)
+def learn(dual, log_relevance, labels, mask, drawn, contexts=None):
+    """One step of φ."""
+    dual.learn(dual.evidence(log_relevance, labels, mask, contexts), drawn)
 
 
 def closed_form(log_relevance, clicks):
@@ -119,9 +118,9 @@ def test_every_context_converges_to_its_own_truth():
     labels = torch.from_numpy(rho[contexts] * relevance * shown)
     dual = DualLearning(DEPTH, FULL_BATCH, model.double())
     for _ in range(3_000):
-        dual.weigh(log_relevance, labels, mask, 200, torch.from_numpy(contexts))
+        learn(dual, log_relevance, labels, mask, 200, torch.from_numpy(contexts))
     np.testing.assert_allclose(dual.model.examination(), rho / rho[:, :1], rtol=3e-3)
-    weights = dual.weigh(log_relevance, labels, mask, 200, torch.from_numpy(contexts))
+    weights = dual.weights(torch.from_numpy(contexts))
     np.testing.assert_allclose(weights, (rho[:, :1] / rho)[contexts], rtol=3e-3)
 
 
@@ -145,7 +144,7 @@ def test_a_rare_context_borrows_strength():
             model = ContextualPositions(DEPTH, n, spread=spread)
             dual = DualLearning(DEPTH, FULL_BATCH, model.double())
             for _ in range(600):
-                dual.weigh(masked_log_softmax(scores, mask), labels, mask, 50_000, contexts)
+                learn(dual, masked_log_softmax(scores, mask), labels, mask, 50_000, contexts)
             wrong = np.log(dual.model.examination() * rho[:, :1] / rho)
             found.append(np.abs(wrong).mean(axis=1))
     frequent, rare = np.mean(errors[CONTEXT_SPREAD], axis=0)
@@ -192,16 +191,15 @@ def test_an_even_ranker_leaves_the_raw_click_through_curve():
 
 
 def test_dual_learning_starts_with_every_weight_one():
-    mask = torch.tensor([[True, True, True], [True, False, False]])
     dual = DualLearning(3, TrainingSettings())
-    assert weights_of(dual, mask).expand(2, 3)[mask].tolist() == pytest.approx([1, 1, 1, 1])
+    assert dual.weights().tolist() == [pytest.approx([1, 1, 1])]
     assert dual.propensity().examination.tolist() == [1, 1, 1]
 
 
 def test_dual_weights_are_the_inverse_of_the_believed_examination():
     dual = DualLearning(4, TrainingSettings())
     dual.model.phi.data = torch.tensor([0.3, -0.2, -1.0, -2.5])
-    weights = weights_of(dual, torch.ones(2, 4, dtype=torch.bool))
+    weights = dual.weights()
     np.testing.assert_allclose(weights[0], dual.propensity().weights, rtol=1e-6)
     assert not weights.requires_grad
 
@@ -209,7 +207,7 @@ def test_dual_weights_are_the_inverse_of_the_believed_examination():
 def test_dual_weights_are_clipped_at_max_weight():
     dual = DualLearning(3, TrainingSettings(max_weight=20.0))
     dual.model.phi.data = torch.tensor([0.0, -2.0, -500.0])
-    weights = weights_of(dual, torch.ones(1, 3, dtype=torch.bool))[0]
+    weights = dual.weights()[0]
     np.testing.assert_allclose(weights, [1, np.exp(2), 20], rtol=1e-5)
 
 
@@ -222,7 +220,7 @@ def test_relevance_weights_are_clipped_at_max_weight(max_weight):
     dual = DualLearning(2, settings)
     mask = torch.ones(1, 2, dtype=torch.bool)
     log_relevance = masked_log_softmax(torch.tensor([[30.0, 0.0]]), mask)
-    dual.weigh(log_relevance, torch.tensor([[0.0, 1.0]]), mask, drawn=1)
+    learn(dual, log_relevance, torch.tensor([[0.0, 1.0]]), mask, drawn=1)
     # The gradient at φ = 0 is w · (1/2, −1/2).
     expected = 0.01 * max_weight / 2
     np.testing.assert_allclose(dual.model.phi.detach(), [-expected, expected], rtol=1e-5)
@@ -232,17 +230,14 @@ def test_a_click_at_padding_would_teach_nothing():
     dual = DualLearning(3, TrainingSettings(schedule="constant"))
     mask = torch.tensor([[True, True, False]])
     log_relevance = masked_log_softmax(torch.zeros(1, 3), mask)
-    dual.weigh(log_relevance, torch.tensor([[0.0, 0.0, 1.0]]), mask, drawn=1)
+    learn(dual, log_relevance, torch.tensor([[0.0, 0.0, 1.0]]), mask, drawn=1)
     assert dual.model.phi.tolist() == [0, 0, 0]
 
 
 def test_given_propensities_weigh_by_their_inverse_up_to_the_depth_and_the_clip():
     propensity = Propensity.of([0.8, 0.4, 0.1, 0.01])
-    mask = torch.ones(2, 3, dtype=torch.bool)
-    assert weights_of(GivenPropensity(propensity, 3), mask).tolist() == pytest.approx([1, 2, 8])
-    assert weights_of(GivenPropensity(propensity, 3, 5.0), mask).tolist() == pytest.approx(
-        [1, 2, 5]
-    )
+    assert GivenPropensity(propensity, 3).weights().tolist() == pytest.approx([1, 2, 8])
+    assert GivenPropensity(propensity, 3, 5.0).weights().tolist() == pytest.approx([1, 2, 5])
     assert GivenPropensity(propensity, 3).propensity() is propensity
     assert GivenPropensity(propensity, 3).optimizer() is None
 
@@ -254,6 +249,6 @@ def test_given_propensities_must_know_all_displayed_positions():
 
 def test_without_correction_every_click_counts_one_and_nothing_is_believed():
     weighting = NoCorrection()
-    assert weights_of(weighting, torch.ones(1, 2, dtype=torch.bool)) == 1.0
+    assert weighting.weights() == 1.0
     assert weighting.propensity() is None
     assert weighting.optimizer() is None

@@ -152,9 +152,12 @@ def train(
     Example: dualrank train clicks.parquet --features data/train.txt --out model/
 
     Example: dualrank train clicks.parquet --features data/train.txt --method auto --out model/
+
+    Example: torchrun --nproc-per-node 2 -m dualrank train clicks.parquet --features F --out model/
     """
     from dualrank.learning.fit import fit
     from dualrank.learning.settings import TrainingSettings
+    from dualrank.learning.team import team_of_torchrun
     from dualrank.learning.twin import TWIN, fit_twin
     from dualrank.propensity.propensity import Propensity
     from dualrank.rankers.network import DNN, Linear
@@ -201,27 +204,31 @@ def train(
         "settings": settings,
     }
     checkpoint = out / "checkpoint.safetensors"
-    with one_bar("training") as bar, leaving_on_sigterm(bar) as report:
-        model = fit(
-            click_log,
-            dataset,
-            method=method.value,
-            propensity=given,
-            click_model=click_model,
-            min_sessions=min_sessions,
-            position_model=None if position_model is None else position_model.value,
-            context=_curve_context(position_model, context),
-            checkpoint=checkpoint,
-            progress=report,
-            **same,
-        )
-    if twin and method.value not in ("naive", "auto"):
-        with one_bar("training the naive twin") as bar, leaving_on_sigterm(bar) as report:
-            beside = out / "checkpoint-twin.safetensors"
-            model, naive = fit_twin(
-                model, click_log, dataset, checkpoint=beside, progress=report, **same
+    with team_of_torchrun() as team:
+        with one_bar("training") as bar, leaving_on_sigterm(bar) as report:
+            model = fit(
+                click_log,
+                dataset,
+                method=method.value,
+                propensity=given,
+                click_model=click_model,
+                min_sessions=min_sessions,
+                position_model=None if position_model is None else position_model.value,
+                context=_curve_context(position_model, context),
+                checkpoint=checkpoint,
+                progress=report,
+                **same,
             )
-        naive.save(out / TWIN)
+        if twin and method.value not in ("naive", "auto"):
+            with one_bar("training the naive twin") as bar, leaving_on_sigterm(bar) as report:
+                beside = out / "checkpoint-twin.safetensors"
+                model, naive = fit_twin(
+                    model, click_log, dataset, checkpoint=beside, progress=report, **same
+                )
+            if team.leads:
+                naive.save(out / TWIN)
+    if not team.leads:
+        return
     model.save(out)
     write_training_report(model, out / "report.html")
     for left in out.glob("checkpoint*.safetensors"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -57,7 +58,10 @@ def progress_bars() -> Iterator[Progress]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    # Of the workers of torchrun, the first one speaks.
+    silent = os.environ.get("RANK", "0") != "0"
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=silent) as progress:
         yield progress
 
 

@@ -37,9 +37,9 @@ class Optimizer:
         self._rate = rate
         self._factor = 1.0
         self._settings = settings
-        self._parameters = list(model.parameters())
+        self.parameters = list(model.parameters())
         self._sums = (
-            [torch.full_like(p, ADAGRAD_START, requires_grad=False) for p in self._parameters]
+            [torch.full_like(p, ADAGRAD_START, requires_grad=False) for p in self.parameters]
             if settings.optimizer == "adagrad"
             else []
         )
@@ -48,17 +48,17 @@ class Optimizer:
         """Tell which share of the training is done; the rate follows the schedule."""
         self._factor = 1.0 - done if self._settings.schedule == "linear" else 1.0
 
-    def step(self, loss: Tensor, drawn: int, weighted_labels: Tensor) -> None:
-        """Move against the gradient of a loss that was summed over lists."""
-        self.move(torch.autograd.grad(loss, self._parameters), drawn, weighted_labels)
+    def gradients(self, loss: Tensor) -> Sequence[Tensor]:
+        """∂l/∂θ for every parameter."""
+        return torch.autograd.grad(loss, self.parameters)
 
-    def move(self, gradients: Sequence[Tensor], drawn: int, weighted_labels: Tensor) -> None:
+    def move(self, gradients: Sequence[Tensor], drawn: int, clicks: Tensor) -> None:
         """Move against a gradient that was summed over lists.
 
         `sessions` divides it by the sessions drawn (equation 11), `clicks` by Σ w c.
         """
         by_sessions = self._settings.normalisation == "sessions"
-        size = drawn if by_sessions else max(float(weighted_labels.sum()), 1e-12)
+        size = drawn if by_sessions else max(float(clicks), 1e-12)
         norm = math.hypot(*(float(torch.linalg.vector_norm(g)) for g in gradients)) / size
         if not math.isfinite(norm):
             self.left_out += 1
@@ -69,7 +69,7 @@ class Optimizer:
     def _move(self, gradients: Sequence[Tensor], scale: float) -> None:
         rate, decay = self._rate * self._factor, self._settings.weight_decay
         for index, (parameter, gradient) in enumerate(
-            zip(self._parameters, gradients, strict=True)
+            zip(self.parameters, gradients, strict=True)
         ):
             factor = scale
             if decay and parameter.ndim > 1:
@@ -82,7 +82,7 @@ class Optimizer:
 
     def state(self) -> dict[str, Tensor]:
         """Parameters and accumulators by name."""
-        tensors = {f"parameter.{i}": p.detach() for i, p in enumerate(self._parameters)}
+        tensors = {f"parameter.{i}": p.detach() for i, p in enumerate(self.parameters)}
         return tensors | {f"sum.{i}": total for i, total in enumerate(self._sums)}
 
     @torch.no_grad()

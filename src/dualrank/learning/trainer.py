@@ -10,14 +10,14 @@ import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from dualrank.data.lists import PADDING
-from dualrank.errors import DataError, SettingsError, StoppedError
+from dualrank.errors import DataError, LostWorkerError, SettingsError, StoppedError
 from dualrank.learning.checkpoint import (
     Checkpoint,
     read_checkpoint,
@@ -28,6 +28,7 @@ from dualrank.learning.feedback import Batch, Feedback
 from dualrank.learning.losses import masked_log_softmax, softmax_cross_entropy
 from dualrank.learning.optimizer import Optimizer
 from dualrank.learning.settings import TrainingSettings
+from dualrank.learning.team import Team
 from dualrank.learning.validation import Validation
 from dualrank.learning.weighting import Weighting
 from dualrank.rankers.network import Network
@@ -80,6 +81,7 @@ class Trainer:
         self._rng = np.random.default_rng(settings.seed)
         self._optimizer = Optimizer(ranker, settings.learning_rate, settings)
         self._best: dict[str, Tensor] | None = None
+        self._team = Team.current()
         rows = settings.batch_size * feedback.lists.depth
         self._gathered = torch.empty(rows, features.shape[1])
 
@@ -110,25 +112,55 @@ class Trainer:
     ) -> None:
         settings = self._settings
         start = 0
-        if checkpoint is not None:
+        if checkpoint is not None and self._team.leads:
             remove_unfinished(checkpoint)
         if checkpoint is not None and checkpoint.exists():
             start = self._resume(checkpoint, identity)
             logger.info("continuing at step %d of %d", start, settings.steps)
         for step in range(start + 1, settings.steps + 1):
-            self.step((step - 1) / settings.steps)
+            random = self._rng.bit_generator.state
+            try:
+                self.step((step - 1) / settings.steps)
+            except LostWorkerError as error:
+                self._rng.bit_generator.state = random
+                self._leave(error, checkpoint, step - 1, identity)
             last = step == settings.steps
             if self._validation and (step % settings.validate_every == 0 or last):
                 self._keep_if_best(step, self._validation)
-            if checkpoint is not None and (step % settings.checkpoint_every == 0 or last):
-                write_checkpoint(checkpoint, self.state(step, identity))
+            if (step % settings.checkpoint_every == 0 or last) and self._team.leads:
+                self._save(checkpoint, step, identity)
             if progress and (step % PROGRESS_EVERY == 0 or last):
-                try:
-                    progress(step, settings.steps)
-                except StoppedError:
-                    if checkpoint is not None:
-                        write_checkpoint(checkpoint, self.state(step, identity))
-                    raise
+                self._report(progress, checkpoint, step, identity)
+
+    def _save(self, checkpoint: Path | None, step: int, identity: dict[str, Any]) -> None:
+        if checkpoint is not None:
+            write_checkpoint(checkpoint, self.state(step, identity))
+
+    def _leave(
+        self, error: LostWorkerError, checkpoint: Path | None, step: int, identity: dict[str, Any]
+    ) -> NoReturn:
+        """Save, whoever is left: all workers hold the same state, and the leader may be gone."""
+        self._save(checkpoint, step, identity)
+        where = "nothing was saved" if checkpoint is None else f"the same command goes on at {step}"
+        raise LostWorkerError(f"{error} at step {step} of {self._settings.steps}; {where}")
+
+    def _report(
+        self, progress: Progress, checkpoint: Path | None, step: int, identity: dict[str, Any]
+    ) -> None:
+        """Tell how far it is; when a worker was asked to stop, all of them save and leave."""
+        stopped = None
+        try:
+            progress(step, self._settings.steps)
+        except StoppedError as error:
+            stopped = error
+        try:
+            stop = self._team.any(stopped is not None)
+        except LostWorkerError as error:
+            self._leave(error, checkpoint, step, identity)
+        if stop:
+            if self._team.leads:
+                self._save(checkpoint, step, identity)
+            raise stopped or StoppedError(f"another worker was asked to stop at step {step}")
 
     def step(self, done: float = 0.0) -> None:
         """One step of the Dual Learning Algorithm, or of what its weighting makes of it.
@@ -136,19 +168,31 @@ class Trainer:
         Both models learn from the same batch, each with the other's weights from before the step.
         """
         batch = self._feedback.draw(self._settings.batch_size, self._rng)
-        self.history.drawn += batch.drawn
-        self.history.clicked += len(batch.documents)
         for optimizer in self._optimizers().values():
             optimizer.set_progress(done)
-        if len(batch.documents) == 0:
-            return
+        if len(batch.documents):
+            self._learn(batch)
+        self.history.drawn += batch.drawn
+        self.history.clicked += len(batch.documents)
+
+    def _learn(self, batch: Batch) -> None:
+        batch = self._team.share(batch)
         scores, mask = self._score(batch)
         labels = torch.from_numpy(batch.labels)
         log_relevance = masked_log_softmax(scores, mask)
         contexts = None if batch.contexts is None else torch.from_numpy(batch.contexts)
-        weights = self.weighting.weigh(log_relevance.detach(), labels, mask, batch.drawn, contexts)
+        weights = self.weighting.weights(contexts)
         loss = softmax_cross_entropy(log_relevance, labels, weights).sum()
-        self._optimizer.step(loss, batch.drawn, weights * labels)
+        here = [
+            *self._optimizer.gradients(loss),
+            (weights * labels).sum(),
+            *self.weighting.evidence(log_relevance.detach(), labels, mask, contexts),
+        ]
+        # In one message, before anything moves: a worker that is lost here leaves a whole state.
+        together = self._team.sum(here)
+        own = len(self._optimizer.parameters)
+        self._optimizer.move(together[:own], batch.drawn, together[own])
+        self.weighting.learn(together[own + 1 :], batch.drawn)
 
     def _score(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Scores laid out like the lists; padding is never scored."""

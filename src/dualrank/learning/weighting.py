@@ -7,6 +7,7 @@ the batch that the ranker learns from.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
@@ -23,20 +24,23 @@ from dualrank.propensity.propensity import Propensity
 class Weighting(Protocol):
     """How much a click counts."""
 
-    def weigh(
-        self,
-        log_relevance: Tensor,
-        labels: Tensor,
-        mask: Tensor,
-        drawn: int,
-        contexts: Tensor | None = None,
-    ) -> Tensor | float:
-        """The weight of a click at every position of these lists, without gradient.
+    def weights(self, contexts: Tensor | None = None) -> Tensor | float:
+        """The weight of a click at every position, as believed now, without gradient.
 
-        What is learned from the lists, given the ranker's log P_S(r = 1) on them, is learned here,
-        but changes the weights of the next step only. `contexts` says in which context each list
-        was shown, where the log tells them apart.
+        `contexts` says in which context each list of a batch was shown, where the log tells them
+        apart; there is then a row per list.
         """
+
+    def evidence(
+        self, log_relevance: Tensor, labels: Tensor, mask: Tensor, contexts: Tensor | None = None
+    ) -> list[Tensor]:
+        """What can be learned from these lists, given the ranker's log P_S(r = 1) on them.
+
+        They are sums over lists: those of two halves of a batch add up to those of the whole.
+        """
+
+    def learn(self, evidence: Sequence[Tensor], drawn: int) -> None:
+        """One step on the evidence of `drawn` sessions; it changes the weights of the next batch."""
 
     def propensity(self) -> Propensity | None:
         """The examination that is believed, if any."""
@@ -45,35 +49,47 @@ class Weighting(Protocol):
         """What is learned, for checkpoints."""
 
 
-class NoCorrection:
+class Unlearned:
+    """The half of a weighting that learns nothing."""
+
+    def evidence(
+        self, log_relevance: Tensor, labels: Tensor, mask: Tensor, contexts: Tensor | None = None
+    ) -> list[Tensor]:
+        """Nothing."""
+        return []
+
+    def learn(self, evidence: Sequence[Tensor], drawn: int) -> None:
+        """Nothing is learned."""
+
+    def optimizer(self) -> None:
+        """Nothing is learned."""
+
+
+class NoCorrection(Unlearned):
     """Every click counts the same: the naive ranker, and training on grades."""
 
-    def weigh(
-        self,
-        log_relevance: Tensor,
-        labels: Tensor,
-        mask: Tensor,
-        drawn: int,
-        contexts: Tensor | None = None,
-    ) -> float:
+    def weights(self, contexts: Tensor | None = None) -> float:
         """One."""
         return 1.0
 
     def propensity(self) -> None:
         """Nothing is believed."""
 
-    def optimizer(self) -> None:
-        """Nothing is learned."""
 
-
-class GivenPropensity:
+class GivenPropensity(Unlearned):
     """Inverse propensity weighting with examination that was measured elsewhere.
 
     One curve serves all sessions: curves per context, which a propensity may hold in its details,
     are not used.
     """
 
-    def __init__(self, propensity: Propensity, depth: int, max_weight: float = torch.inf) -> None:
+    def __init__(
+        self,
+        propensity: Propensity,
+        depth: int,
+        max_weight: float = torch.inf,
+        device: torch.device | None = None,
+    ) -> None:
         if propensity.depth < depth:
             raise SettingsError(
                 f"lists show {depth} documents, but the propensity knows {propensity.depth} "
@@ -81,25 +97,15 @@ class GivenPropensity:
             )
         self._propensity = propensity
         weights = torch.from_numpy(propensity.weights[:depth]).float()
-        self._weights = weights.clamp(max=max_weight)
+        self._weights = weights.clamp(max=max_weight).to(device)
 
-    def weigh(
-        self,
-        log_relevance: Tensor,
-        labels: Tensor,
-        mask: Tensor,
-        drawn: int,
-        contexts: Tensor | None = None,
-    ) -> Tensor:
+    def weights(self, contexts: Tensor | None = None) -> Tensor:
         """P(o_1)/P(o_i) as measured."""
         return self._weights
 
     def propensity(self) -> Propensity:
         """What was given."""
         return self._propensity
-
-    def optimizer(self) -> None:
-        """Nothing is learned."""
 
 
 class DualLearning:
@@ -115,29 +121,35 @@ class DualLearning:
     """
 
     def __init__(
-        self, depth: int, settings: TrainingSettings, model: PositionModel | None = None
+        self,
+        depth: int,
+        settings: TrainingSettings,
+        model: PositionModel | None = None,
+        device: torch.device | None = None,
     ) -> None:
-        self.model = model or PositionVariables(depth)
+        self.model = (model or PositionVariables(depth)).to(device)
         self._settings = settings
         self._optimizer = Optimizer(self.model, settings.propensity_rate, settings)
 
-    def weigh(
-        self,
-        log_relevance: Tensor,
-        labels: Tensor,
-        mask: Tensor,
-        drawn: int,
-        contexts: Tensor | None = None,
-    ) -> Tensor:
-        """P_E(o_1)/P_E(o_i) as believed before this batch, and one step of φ on l̂_IRW."""
-        table = self.model()
-        scores = table.detach()
+    def weights(self, contexts: Tensor | None = None) -> Tensor:
+        """P_E(o_1)/P_E(o_i) as believed now."""
         with torch.no_grad():
-            weights = ratio_to_first(scores, self._settings.max_weight)
-            clicks = ratio_to_first(log_relevance, self._settings.max_weight) * labels * mask
-            slope = _slope(scores, clicks, mask, contexts)
-        self._optimizer.move(self.model.gradients(table, slope, drawn), drawn, clicks)
+            weights = ratio_to_first(self.model(), self._settings.max_weight)
         return weights if contexts is None else weights[contexts]
+
+    @torch.no_grad()
+    def evidence(
+        self, log_relevance: Tensor, labels: Tensor, mask: Tensor, contexts: Tensor | None = None
+    ) -> list[Tensor]:
+        """∂l/∂g of l̂_IRW, and the sum of its weighted clicks."""
+        clicks = ratio_to_first(log_relevance, self._settings.max_weight) * labels * mask
+        return [_slope(self.model(), clicks, mask, contexts), clicks.sum()]
+
+    def learn(self, evidence: Sequence[Tensor], drawn: int) -> None:
+        """One step of φ."""
+        slope, clicks = evidence
+        gradients = self.model.gradients(self.model(), slope, drawn)
+        self._optimizer.move(gradients, drawn, clicks)
 
     def propensity(self) -> Propensity:
         """The learned curve."""

@@ -1,0 +1,59 @@
+"""Train a tiny problem, alone or as a worker of torchrun: `team_run.py FOLDER STEPS [DIES_AT WHO]`.
+
+The worker that leads writes what was learned; with DIES_AT the worker WHO dies there.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from dualrank.cli.terminal import leaving_on_sigterm
+from dualrank.clicks.position_based import PositionBasedUser
+from dualrank.clicks.sampling import sample_log
+from dualrank.data.dataset import Dataset
+from dualrank.data.lists import top_lists
+from dualrank.errors import StoppedError
+from dualrank.learning.fit import fit
+from dualrank.learning.settings import TrainingSettings
+from dualrank.learning.team import team_of_torchrun
+from dualrank.rankers.network import DNN
+
+
+def main(folder, steps, dies_at=0, dying=1):
+    torch.set_num_threads(1)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 4)).astype(np.float32)
+    data = Dataset.from_arrays(X, np.repeat(np.arange(40), 6), (X[:, 0] > 0) * 2, max_grade=2)
+    log = sample_log(data, top_lists(data, rng.normal(size=240), 5), PositionBasedUser(), 4_000, 1)
+    settings = TrainingSettings(
+        steps=steps, batch_size=33, checkpoint_every=1_000, validate_every=20, normalisation="clicks"
+    )
+    with team_of_torchrun() as team:
+
+        def progress(done, _):
+            if done == dies_at and team.rank == dying:
+                os._exit(9)
+
+        try:
+            with leaving_on_sigterm(progress) as report:
+                model = fit(
+                    log,
+                    data,
+                    ranker=DNN((3,)),
+                    settings=settings,
+                    checkpoint=folder / "checkpoint",
+                    progress=report,
+                )
+        except StoppedError as error:
+            print(error, file=sys.stderr, flush=True)
+            os._exit(143)
+        if team.leads:
+            examination = model.propensity.examination
+            np.savez(folder / "learned.npz", scores=model.predict(data), examination=examination)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))
