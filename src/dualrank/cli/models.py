@@ -311,7 +311,8 @@ def evaluate(
 
     names = [name.strip() for name in metrics.split(",")]
     chosen = parse_metrics(names) if metrics else PAPER_METRICS
-    dataset = _read(data, _feature_count(ranking), None if qrels else max_grade)
+    count, expected = _expected(ranking)
+    dataset = _read(data, count, None if qrels else max_grade, expected)
     if qrels is not None:
         dataset, missing = with_qrels(dataset, qrels, max_grade)
         if missing:
@@ -367,11 +368,14 @@ def _read(
         return read_features(path, count=count, names=names, max_grade=max_grade, progress=report)
 
 
-def _feature_count(ranking: Path) -> int | None:
-    """How many features a model expects: LETOR text leaves out zeros, at its end too."""
+def _expected(ranking: Path) -> tuple[int | None, Sequence[str] | None]:
+    """How many features a model expects (LETOR text leaves out zeros), and their names."""
     from dualrank.learning.model import Model
 
-    return Model.load(ranking).scaler.input_count if ranking.is_dir() else None
+    if not ranking.is_dir():
+        return None, None
+    model = Model.load(ranking)
+    return model.scaler.input_count, model.feature_names
 
 
 def _scores(path: Path, dataset: Dataset) -> NDArray[np.floating[Any]]:

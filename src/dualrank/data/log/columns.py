@@ -63,7 +63,7 @@ def find_columns(
             named = f" (as {meaning})" if name != meaning else ""
             raise DataError(
                 f"{where}: column {name!r}{named} is missing; a log has {', '.join(REQUIRED)}, "
-                f"this one has {', '.join(present)}"
+                f"this one has {', '.join(present)}; another name is given as {meaning}=NAME"
             )
     for context in contexts:
         if context in RESERVED:
