@@ -22,15 +22,38 @@ from dualrank.learning.team import team_of_torchrun
 from dualrank.rankers.network import DNN
 
 
-def main(folder, steps, dies_at=0, dying=1):
-    torch.set_num_threads(1)
+def problem():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(240, 4)).astype(np.float32)
     data = Dataset.from_arrays(X, np.repeat(np.arange(40), 6), (X[:, 0] > 0) * 2, max_grade=2)
     log = sample_log(data, top_lists(data, rng.normal(size=240), 5), PositionBasedUser(), 4_000, 1)
+    return log, data
+
+
+def learn(steps, checkpoint=None, progress=None):
+    """The scores and the curve after so many steps; no checkpoint is due before the last one."""
+    log, data = problem()
     settings = TrainingSettings(
-        steps=steps, batch_size=33, checkpoint_every=1_000, validate_every=20, normalisation="clicks"
+        steps=steps,
+        batch_size=33,
+        checkpoint_every=1_000,
+        validate_every=20,
+        normalisation="clicks",
+        device="cpu",
     )
+    model = fit(
+        log,
+        data,
+        ranker=DNN((3,)),
+        settings=settings,
+        checkpoint=checkpoint,
+        progress=progress,
+    )
+    return {"scores": model.predict(data), "examination": model.propensity.examination}
+
+
+def main(folder, steps, dies_at=0, dying=1):
+    torch.set_num_threads(1)
     with team_of_torchrun() as team:
 
         def progress(done, _):
@@ -39,20 +62,14 @@ def main(folder, steps, dies_at=0, dying=1):
 
         try:
             with leaving_on_sigterm(progress) as report:
-                model = fit(
-                    log,
-                    data,
-                    ranker=DNN((3,)),
-                    settings=settings,
-                    checkpoint=folder / "checkpoint",
-                    progress=report,
-                )
+                learned = learn(steps, folder / "checkpoint", report)
+            first = learn(1)
         except StoppedError as error:
             print(error, file=sys.stderr, flush=True)
             os._exit(143)
         if team.leads:
-            examination = model.propensity.examination
-            np.savez(folder / "learned.npz", scores=model.predict(data), examination=examination)
+            np.savez(folder / "learned.npz", **learned)
+            np.savez(folder / "first.npz", **first)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.lists import top_lists
 from dualrank.errors import DataError, SettingsError
 from dualrank.evaluation.evaluator import evaluate
-from dualrank.learning.extracted_relevance import ExtractedRelevance, extract_relevance
+from dualrank.learning.extracted_relevance import extract_relevance
+from dualrank.learning.feedback import EstimatedRelevance
 from dualrank.learning.fit import fit
 from dualrank.learning.settings import TrainingSettings
 from dualrank.learning.validation import OnHeldOutClicks
@@ -33,7 +34,7 @@ def test_lists_with_few_sessions_are_left_out(log):
 def test_labels_are_the_relevance_of_the_model(log):
     kept, relevance = extract_relevance(log, "ubm", 1)
     expected = click_model("ubm").fit(log).relevance_of_pairs().values
-    batch = ExtractedRelevance(kept, relevance).draw(64, np.random.default_rng(0))
+    batch = EstimatedRelevance(kept, relevance).draw(64, np.random.default_rng(0))
     assert batch.drawn == 64
     for documents, labels in zip(batch.documents, batch.labels, strict=True):
         shown = documents >= 0
@@ -42,7 +43,7 @@ def test_labels_are_the_relevance_of_the_model(log):
 
 
 def test_lists_are_drawn_as_often_as_they_were_displayed(log):
-    feedback = ExtractedRelevance(log, np.ones(10_000, dtype=np.float32))
+    feedback = EstimatedRelevance(log, np.ones(10_000, dtype=np.float32))
     batch = feedback.draw(60_000, np.random.default_rng(0))
     first = np.bincount(batch.documents[:, 0], minlength=log.lists.documents.max() + 1)
     share = log.sessions_per_list / log.sessions

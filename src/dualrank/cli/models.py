@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dualrank.data.dataset import Dataset
+    from dualrank.learning.team import Team
+    from dualrank.learning.trainer import Record
 
 
 logger = logging.getLogger(__name__)
@@ -105,7 +108,7 @@ def train(
         typer.Option(help="What DLA learns about examination; contextual: a curve by --context."),
     ] = None,
     validation: Annotated[
-        str, typer.Option(help="The share of queries held out, or LETOR text with grades.")
+        str, typer.Option(help="The share of queries held out, or judged data with grades.")
     ] = "0.1",
     metric: Annotated[
         str, typer.Option(help="Keeps the best ranker, where --validation is judged.")
@@ -130,6 +133,12 @@ def train(
         str, typer.Option(help="Of matrix products in training: float32 or bfloat16.")
     ] = "float32",
     threads: Annotated[int, typer.Option(help="Threads of a training step.", min=1)] = 1,
+    device: Annotated[
+        str, typer.Option(help="auto (a GPU where there is one), cpu, cuda or cuda:n.")
+    ] = "auto",
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Write TensorBoard event files beside the model.")
+    ] = False,
     twin: Annotated[
         bool, typer.Option(help="Train a ranker without correction too, and compare.")
     ] = True,
@@ -155,7 +164,10 @@ def train(
 
     Example: torchrun --nproc-per-node 2 -m dualrank train clicks.parquet --features F --out model/
     """
+    from dualrank.learning.device import choose_device
+    from dualrank.learning.event_files import event_files, require_tensorboard
     from dualrank.learning.fit import fit
+    from dualrank.learning.options import Options
     from dualrank.learning.settings import TrainingSettings
     from dualrank.learning.team import team_of_torchrun
     from dualrank.learning.twin import TWIN, fit_twin
@@ -176,17 +188,31 @@ def train(
         max_weight=max_weight,
         gradient_clip=gradient_clip,
         threads=threads,
+        device=device,
         metric=metric,
         seed=seed,
     )
+    choose_device(device)
     rankers: dict[RankerName, DNN | Linear | RankingSVM] = {
         RankerName.dnn: DNN(layer_sizes(hidden), elu_output, precision),  # type: ignore[arg-type]
         RankerName.linear: Linear(),
         RankerName.svm: RankingSVM(C=C, seed=seed),
     }
     given = None if propensity is None else Propensity.read(propensity)
+    share = _share_or_file(validation)
+    options = Options(
+        method.value,
+        rankers[ranker],
+        None if position_model is None else position_model.value,
+        _curve_context(position_model, context),
+        click_model,
+        min_sessions,
+    )
+    options.check(given, 0.1 if isinstance(share, Path) else share, scaling)
+    if tensorboard:
+        require_tensorboard()
+    out.mkdir(parents=True, exist_ok=True)
     dataset = _read(features)
-    judged = _share_or_file(validation, dataset.feature_count, max_grade)
     click_log = open_log(
         log,
         dataset,
@@ -198,14 +224,23 @@ def train(
         max_client_share=max_client_share,
     )
     same: dict[str, Any] = {
-        "ranker": rankers[ranker],
-        "validation": judged,
+        "ranker": options.ranker,
+        "validation": share
+        if isinstance(share, float)
+        else _read(share, dataset.feature_count, max_grade, dataset.feature_names),
         "scaling": scaling,
         "settings": settings,
     }
-    checkpoint = out / "checkpoint.safetensors"
+
+    def events(team: Team, name: str) -> AbstractContextManager[Record | None]:
+        return event_files(out / "tensorboard" / name if tensorboard and team.leads else None)
+
     with team_of_torchrun() as team:
-        with one_bar("training") as bar, leaving_on_sigterm(bar) as report:
+        with (
+            one_bar("training") as bar,
+            leaving_on_sigterm(bar) as report,
+            events(team, "model") as record,
+        ):
             model = fit(
                 click_log,
                 dataset,
@@ -213,17 +248,27 @@ def train(
                 propensity=given,
                 click_model=click_model,
                 min_sessions=min_sessions,
-                position_model=None if position_model is None else position_model.value,
-                context=_curve_context(position_model, context),
-                checkpoint=checkpoint,
+                position_model=options.position_model,  # type: ignore[arg-type]
+                context=options.context,
+                checkpoint=out / "checkpoint.safetensors",
                 progress=report,
+                record=record,
                 **same,
             )
         if twin and method.value not in ("naive", "auto"):
-            with one_bar("training the naive twin") as bar, leaving_on_sigterm(bar) as report:
-                beside = out / "checkpoint-twin.safetensors"
+            with (
+                one_bar("training the naive twin") as bar,
+                leaving_on_sigterm(bar) as report,
+                events(team, TWIN) as record,
+            ):
                 model, naive = fit_twin(
-                    model, click_log, dataset, checkpoint=beside, progress=report, **same
+                    model,
+                    click_log,
+                    dataset,
+                    checkpoint=out / "checkpoint-twin.safetensors",
+                    progress=report,
+                    record=record,
+                    **same,
                 )
             if team.leads:
                 naive.save(out / TWIN)
@@ -387,12 +432,12 @@ def _scores(path: Path, dataset: Dataset) -> NDArray[np.floating[Any]]:
     return read_run(path, dataset)
 
 
-def _share_or_file(text: str, features: int, max_grade: float | None) -> Dataset | float:
+def _share_or_file(text: str) -> Path | float:
     try:
         return float(text)
     except ValueError:
         pass
     path = Path(text)
     if not path.exists():
-        raise DataError(f"--validation takes a share such as 0.1 or LETOR text; no file {text!r}")
-    return _read(path, features, max_grade)
+        raise DataError(f"--validation takes a share such as 0.1 or judged data; no file {text!r}")
+    return path

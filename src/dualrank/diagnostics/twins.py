@@ -16,7 +16,8 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError
 from dualrank.learning.click_check import ClickCheck, Lead
-from dualrank.learning.fit import Method, fit
+from dualrank.learning.fit import fit
+from dualrank.learning.options import Method
 from dualrank.learning.settings import TrainingSettings
 from dualrank.propensity.bootstrap import Evidence
 from dualrank.propensity.grouped_clicks import GroupedClicks

@@ -39,7 +39,7 @@ class Checkpoint:
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint, *, durable: bool = True) -> None:
     """Replace the checkpoint at `path`; on failure the previous one still stands."""
-    tensors = {name: t.detach().contiguous() for name, t in checkpoint.tensors.items()}
+    tensors = {name: t.detach().cpu().contiguous() for name, t in checkpoint.tensors.items()}
     text = json.dumps(checkpoint.values, sort_keys=True)
     header = {"format": str(FORMAT), "values": text, "digest": _digest(tensors, text)}
     try:

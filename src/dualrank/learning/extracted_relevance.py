@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from dualrank.clicks.models.registry import click_model
 from dualrank.data.click_log import ClickLog
-from dualrank.errors import DataError, SettingsError
-from dualrank.learning.feedback import Batch, require_comparisons
+from dualrank.errors import DataError
 
 MIN_SESSIONS = 10
 """The paper removes lists with fewer sessions: too little is known of their documents."""
@@ -21,8 +20,6 @@ def extract_relevance(
 
     Relevance is per index of the log; documents that are not on these lists have 0.
     """
-    if min_sessions < 1:
-        raise SettingsError(f"min_sessions is at least 1, not {min_sessions}")
     model = click_model(name)
     enough = np.flatnonzero(log.sessions_per_list >= min_sessions)
     if len(enough) == 0:
@@ -36,19 +33,3 @@ def extract_relevance(
     shown = model.fitted.observations > 0
     values = np.where(shown, model.relevance_of_pairs().values, 0.0)
     return kept, values.astype(np.float32)
-
-
-class ExtractedRelevance:
-    """Lists drawn in proportion to their sessions, as clicks are, with relevance as labels."""
-
-    def __init__(self, log: ClickLog, relevance: NDArray[np.float32]) -> None:
-        require_comparisons(log.lists)
-        self.lists = log.lists
-        self._labels = log.lists.gather(relevance)
-        self._cumulative = np.cumsum(log.sessions_per_list)
-
-    def draw(self, size: int, rng: np.random.Generator) -> Batch:
-        """Draw lists in proportion to their sessions."""
-        tickets = rng.integers(self._cumulative[-1], size=size)
-        chosen = np.searchsorted(self._cumulative, tickets, side="right")
-        return Batch(self.lists.documents[chosen], self._labels[chosen], size)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.scaling import Scaler
-from dualrank.errors import DataError, SettingsError
+from dualrank.errors import DataError
 from dualrank.learning.auto import (
     NAIVE,
     choose_by_clicks,
@@ -22,19 +23,15 @@ from dualrank.learning.auto import (
     doubt,
     harvested_propensity,
 )
-from dualrank.learning.extracted_relevance import (
-    MIN_SESSIONS,
-    ExtractedRelevance,
-    extract_relevance,
-)
-from dualrank.learning.feedback import LoggedClicks
+from dualrank.learning.extracted_relevance import extract_relevance
+from dualrank.learning.feedback import EstimatedRelevance, LoggedClicks
 from dualrank.learning.model import Model
+from dualrank.learning.options import Method, Options
 from dualrank.learning.settings import TrainingSettings
-from dualrank.learning.trainer import Progress, Trainer
+from dualrank.learning.trainer import Progress, Record, Trainer
 from dualrank.learning.validation import OnGrades, OnHeldOutClicks, Validation
 from dualrank.learning.weighting import DualLearning, GivenPropensity, NoCorrection, Weighting
 from dualrank.propensity.position_models import (
-    POSITION_MODELS,
     ContextualPositions,
     PositionModel,
     PositionModelName,
@@ -44,9 +41,6 @@ from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN, Linear, Network
 from dualrank.rankers.ranking_svm import RankingSVM
 from dualrank.version import __version__
-
-Method = Literal["auto", "dla", "ipw", "naive", "click-model"]
-METHODS: tuple[Method, ...] = ("auto", "dla", "ipw", "naive", "click-model")
 
 
 def fit(
@@ -65,6 +59,7 @@ def fit(
     settings: TrainingSettings | None = None,
     checkpoint: str | Path | None = None,
     progress: Progress | None = None,
+    record: Record | None = None,
 ) -> Model:
     """Train a ranker from clicks.
 
@@ -83,11 +78,16 @@ def fit(
     `position_model` is the form of what `dla` learns about examination: `variables` (one per
     position, the default), a `network`, a `recurrent` one, or `contextual`: a curve for every value
     of the log's column `context`, such as a device.
+
+    Training goes on from `checkpoint` where there is one. `progress` hears how far it is, `record`
+    the loss, the curve and the validation of some steps (see `event_files`).
     """
     settings = settings or TrainingSettings()
     ranker = DNN() if ranker is None else ranker
-    _check(log, dataset, method, ranker, propensity)
-    extraction = _extraction(method, click_model, min_sessions)
+    options = Options(method, ranker, position_model, context, click_model, min_sessions)
+    options.check(propensity, validation, scaling)
+    if log.lists.documents.max() >= dataset.document_count:
+        raise DataError("the log shows documents that this data set does not have")
     if method == "auto":
         return _fit_best(
             log,
@@ -100,8 +100,9 @@ def fit(
             settings=settings,
             checkpoint=checkpoint,
             progress=progress,
+            record=record,
         )
-    position_model = _position_model_name(position_model, context, method)
+    position_model, extraction = options.position_model_name, options.extraction
     scaler = Scaler.fit(dataset.features, kind=scaling)
     features = scaler.transform(dataset.features)
     training: dict[str, Any] = {
@@ -134,7 +135,7 @@ def fit(
     trainer = Trainer(
         network,
         torch.from_numpy(features),
-        LoggedClicks(log, context) if relevance is None else ExtractedRelevance(log, relevance),
+        LoggedClicks(log, context) if relevance is None else EstimatedRelevance(log, relevance),
         weighting,
         settings,
         validation=_validation(
@@ -158,12 +159,17 @@ def fit(
         checkpoint=None if checkpoint is None else Path(checkpoint),
         identity=identity,
         progress=progress,
+        record=record,
     )
     learned = weighting.propensity()
     if learned is not None and method == "dla":
         learned = replace(learned, sessions=log.sessions)
     return Model(
-        network, scaler, learned, dataset.feature_names, {**training, "history": asdict(history)}
+        network,
+        scaler,
+        learned,
+        dataset.feature_names,
+        {**training, "device": str(trainer.device), "history": asdict(history)},
     )
 
 
@@ -178,14 +184,10 @@ def _fit_best(
     settings: TrainingSettings,
     checkpoint: str | Path | None,
     progress: Progress | None,
+    record: Record | None,
     scaling: str,
 ) -> Model:
     """Train the candidates of `auto` and keep the one that is chosen (see `auto`)."""
-    if validation == 0:
-        raise SettingsError(
-            "method auto needs something to choose by: a share of queries to hold out, or judged "
-            "queries"
-        )
     rest, held_out = hold_out(log, validation, settings.seed)
     if isinstance(ranker, RankingSVM):
         log = rest  # which holds nothing out by itself
@@ -202,6 +204,10 @@ def _fit_best(
             if progress:
                 progress(before * total + done, len(candidates) * total)
 
+        def note(step: int, values: Mapping[str, float], prefix: str = name) -> None:
+            if record:
+                record(step, {f"{prefix}/{each}": value for each, value in values.items()})
+
         models[name] = fit(
             log,
             dataset,
@@ -212,6 +218,7 @@ def _fit_best(
             settings=settings,
             checkpoint=None if checkpoint is None else _beside(Path(checkpoint), name),
             progress=report,
+            record=note,
             **options,
         )
     if isinstance(validation, Dataset):
@@ -256,27 +263,6 @@ def _name(validation: Dataset | float) -> float | str:
     return f"judged queries {digest.hexdigest()[:12]}"
 
 
-def _check(
-    log: ClickLog,
-    dataset: Dataset,
-    method: str,
-    ranker: DNN | Linear | RankingSVM,
-    propensity: Propensity | None,
-) -> None:
-    if method not in METHODS:
-        raise SettingsError(f"unknown method {method!r}; known are {', '.join(METHODS)}")
-    if method == "ipw" and propensity is None:
-        raise SettingsError("method ipw needs a propensity; dla learns it from the clicks")
-    if method != "ipw" and propensity is not None:
-        raise SettingsError(f"method {method} takes no propensity; ipw does")
-    if method == "dla" and isinstance(ranker, RankingSVM):
-        raise SettingsError("the Ranking SVM has no dual learning; use method ipw or naive")
-    if method == "click-model" and isinstance(ranker, RankingSVM):
-        raise SettingsError("the Ranking SVM learns from clicks, not from extracted relevance")
-    if log.lists.documents.max() >= dataset.document_count:
-        raise DataError("the log shows documents that this data set does not have")
-
-
 def hold_out(
     log: ClickLog, validation: Dataset | float, seed: int
 ) -> tuple[ClickLog, ClickLog | None]:
@@ -286,8 +272,6 @@ def hold_out(
     """
     if isinstance(validation, Dataset) or validation == 0:
         return log, None
-    if not 0 < validation < 1:
-        raise SettingsError(f"validation is a share between 0 and 1, not {validation}")
     queries = np.unique(log.lists.queries)
     rng = np.random.default_rng([seed, 0x_5A1])
     chosen = rng.choice(queries, max(1, round(validation * len(queries))), replace=False)
@@ -298,42 +282,6 @@ def hold_out(
             "too few queries with clicks to hold some out; give validation=0 or judged queries"
         )
     return log.take_lists(np.flatnonzero(~held)), held_out
-
-
-def _position_model_name(
-    name: str | None, context: str | None, method: str
-) -> PositionModelName | None:
-    """The position model that is meant; a context means the contextual one."""
-    if method != "dla":
-        if name is not None or context is not None:
-            raise SettingsError(
-                f"method {method} learns no examination, so it takes no position model or context"
-            )
-        return None
-    chosen = name or ("variables" if context is None else "contextual")
-    for known in POSITION_MODELS:
-        if chosen == known:
-            if (context is None) == (known == "contextual"):
-                raise SettingsError(
-                    "the contextual position model and the name of a context column go together"
-                )
-            return known
-    raise SettingsError(
-        f"unknown position model {chosen!r}; known are {', '.join(POSITION_MODELS)}"
-    )
-
-
-def _extraction(
-    method: Method, click_model: str | None, min_sessions: int | None
-) -> tuple[str, int] | None:
-    """The click model to extract relevance with, and how many sessions a list must have."""
-    if method == "click-model":
-        return click_model or "dbn", MIN_SESSIONS if min_sessions is None else min_sessions
-    if click_model is not None or min_sessions is not None:
-        raise SettingsError(
-            f"method {method} extracts no relevance, so it takes no click model or min_sessions"
-        )
-    return None
 
 
 def _weighting(

@@ -44,6 +44,11 @@ class Optimizer:
             else []
         )
 
+    def to(self, device: torch.device) -> None:
+        """Follow a model that has moved."""
+        self.parameters = list(self.model.parameters())
+        self._sums = [total.to(device) for total in self._sums]
+
     def set_progress(self, done: float) -> None:
         """Tell which share of the training is done; the rate follows the schedule."""
         self._factor = 1.0 - done if self._settings.schedule == "linear" else 1.0
@@ -68,9 +73,7 @@ class Optimizer:
     @torch.no_grad()
     def _move(self, gradients: Sequence[Tensor], scale: float) -> None:
         rate, decay = self._rate * self._factor, self._settings.weight_decay
-        for index, (parameter, gradient) in enumerate(
-            zip(self.parameters, gradients, strict=True)
-        ):
+        for index, (parameter, gradient) in enumerate(zip(self.parameters, gradients, strict=True)):
             factor = scale
             if decay and parameter.ndim > 1:
                 gradient, factor = gradient.mul(scale).add_(parameter, alpha=decay), 1.0

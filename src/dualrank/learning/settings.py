@@ -39,6 +39,8 @@ class TrainingSettings:
     checkpoint_every: int = 200
     threads: int = 1
     """More than one pays for large networks only, and can make small ones much slower."""
+    device: str = "auto"
+    """Where steps are computed: `cpu`, `cuda`, `cuda:n`, or `auto`, a GPU where there is one."""
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -7,13 +7,14 @@ grades is where labels come from (`feedback`) and how much a click counts (`weig
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dualrank.data.lists import PADDING
@@ -24,6 +25,7 @@ from dualrank.learning.checkpoint import (
     require_same_run,
     write_checkpoint,
 )
+from dualrank.learning.device import choose_device
 from dualrank.learning.feedback import Batch, Feedback
 from dualrank.learning.losses import masked_log_softmax, softmax_cross_entropy
 from dualrank.learning.optimizer import Optimizer
@@ -37,7 +39,9 @@ from dualrank.storage import remove_unfinished
 logger = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
+Record = Callable[[int, Mapping[str, float]], None]
 PROGRESS_EVERY = 10
+RECORD_EVERY = 20
 
 
 @dataclass
@@ -58,7 +62,8 @@ class Trainer:
     """A ranker, where its labels come from and how they are weighted, and the loop over steps.
 
     `features` is the scaled training matrix that the lists of `feedback` point into. `validation`
-    says by what the best ranker is kept; without it the last one is.
+    says by what the best ranker is kept; without it the last one is. Everything is on one `device`,
+    that of the settings unless given.
     """
 
     def __init__(
@@ -70,20 +75,24 @@ class Trainer:
         settings: TrainingSettings,
         *,
         validation: Validation | None = None,
+        device: torch.device | None = None,
     ) -> None:
-        self.ranker = ranker
+        self.device = choose_device(settings.device) if device is None else device
+        self.ranker = ranker.to(self.device)
         self.weighting = weighting
+        self.weighting.to(self.device)
         self.history = History()
-        self._features = features
+        self._features = features.to(self.device)
         self._feedback = feedback
         self._settings = settings
         self._validation = validation
         self._rng = np.random.default_rng(settings.seed)
         self._optimizer = Optimizer(ranker, settings.learning_rate, settings)
         self._best: dict[str, Tensor] | None = None
+        self._loss = torch.zeros(())
         self._team = Team.current()
         rows = settings.batch_size * feedback.lists.depth
-        self._gathered = torch.empty(rows, features.shape[1])
+        self._gathered = torch.empty(rows, features.shape[1], device=self.device)
 
     def run(
         self,
@@ -91,24 +100,31 @@ class Trainer:
         checkpoint: Path | None = None,
         identity: dict[str, Any] | None = None,
         progress: Progress | None = None,
+        record: Record | None = None,
     ) -> History:
         """Train to the last step, from the checkpoint if there is one, and keep the best ranker.
 
         `identity` says what else makes this run this run (the data's fingerprint, the method): a
         checkpoint of another run is refused. Where `progress` raises a `StoppedError`, the step
-        that was just done is saved before the run ends.
+        that was just done is saved before the run ends. `record` is told the loss, the curve and
+        the validation as they come.
         """
         identity = {**asdict(self._settings), **(identity or {})}
+        del identity["device"]  # a run may go on elsewhere
         threads = torch.get_num_threads()
         torch.set_num_threads(self._settings.threads)
         try:
-            self._run_steps(checkpoint, identity, progress)
+            self._run_steps(checkpoint, identity, progress, record)
         finally:
             torch.set_num_threads(threads)
         return self._finish()
 
     def _run_steps(
-        self, checkpoint: Path | None, identity: dict[str, Any], progress: Progress | None
+        self,
+        checkpoint: Path | None,
+        identity: dict[str, Any],
+        progress: Progress | None,
+        record: Record | None,
     ) -> None:
         settings = self._settings
         start = 0
@@ -127,6 +143,8 @@ class Trainer:
             last = step == settings.steps
             if self._validation and (step % settings.validate_every == 0 or last):
                 self._keep_if_best(step, self._validation)
+            if record and (step % RECORD_EVERY == 0 or last):
+                record(step, self._recorded(step))
             if (step % settings.checkpoint_every == 0 or last) and self._team.leads:
                 self._save(checkpoint, step, identity)
             if progress and (step % PROGRESS_EVERY == 0 or last):
@@ -178,33 +196,48 @@ class Trainer:
     def _learn(self, batch: Batch) -> None:
         batch = self._team.share(batch)
         scores, mask = self._score(batch)
-        labels = torch.from_numpy(batch.labels)
+        labels = self._here(batch.labels)
         log_relevance = masked_log_softmax(scores, mask)
-        contexts = None if batch.contexts is None else torch.from_numpy(batch.contexts)
+        contexts = None if batch.contexts is None else self._here(batch.contexts)
         weights = self.weighting.weights(contexts)
         loss = softmax_cross_entropy(log_relevance, labels, weights).sum()
         here = [
             *self._optimizer.gradients(loss),
+            loss.detach(),
             (weights * labels).sum(),
             *self.weighting.evidence(log_relevance.detach(), labels, mask, contexts),
         ]
         # In one message, before anything moves: a worker that is lost here leaves a whole state.
         together = self._team.sum(here)
         own = len(self._optimizer.parameters)
-        self._optimizer.move(together[:own], batch.drawn, together[own])
-        self.weighting.learn(together[own + 1 :], batch.drawn)
+        self._loss, clicks = together[own : own + 2]
+        self._optimizer.move(together[:own], batch.drawn, clicks)
+        self.weighting.learn(together[own + 2 :], batch.drawn)
 
     def _score(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Scores laid out like the lists; padding is never scored."""
-        documents = torch.from_numpy(batch.documents)
-        mask = documents != PADDING
-        full = bool(mask.all())
-        rows = documents.view(-1) if full else documents[mask]
+        shown = batch.documents != PADDING
+        full = bool(shown.all())
+        rows = self._here(batch.documents.ravel() if full else batch.documents[shown])
         gathered = torch.index_select(self._features, 0, rows, out=self._gathered[: len(rows)])
-        scores = self.ranker(gathered)
+        scores, mask = self.ranker(gathered), self._here(shown)
         if full:
-            return scores.view(documents.shape), mask
-        return torch.zeros(documents.shape).masked_scatter(mask, scores), mask
+            return scores.view(shown.shape), mask
+        return torch.zeros(shown.shape, device=self.device).masked_scatter(mask, scores), mask
+
+    def _here(self, array: NDArray[Any]) -> Tensor:
+        return torch.from_numpy(array).to(self.device)
+
+    def _recorded(self, step: int) -> dict[str, float]:
+        """The loss per session of this step, what is believed, and the latest validation."""
+        values = {"loss": float(self._loss) / self._settings.batch_size}
+        believed = self.weighting.propensity()
+        if believed is not None:
+            for position, value in enumerate(believed.examination.tolist(), 1):
+                values[f"examination/{position:02}"] = value
+        if self.history.steps and self.history.steps[-1] == step:
+            values["validation"] = self.history.values[-1]
+        return values
 
     def _keep_if_best(self, step: int, validation: Validation) -> None:
         measured = validation.measure(self.ranker)
@@ -232,6 +265,7 @@ class Trainer:
             self.history.best_step = self._settings.steps
         else:
             self.ranker.load_state_dict(self._best)
+        self.ranker.cpu()
         return self.history
 
     def _optimizers(self) -> dict[str, Optimizer]:

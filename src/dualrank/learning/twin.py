@@ -17,7 +17,7 @@ from dualrank.learning.auto import NAIVE, Choice, choose_by_clicks, choose_by_gr
 from dualrank.learning.fit import fit, hold_out
 from dualrank.learning.model import Model
 from dualrank.learning.settings import TrainingSettings
-from dualrank.learning.trainer import Progress
+from dualrank.learning.trainer import Progress, Record
 from dualrank.rankers.network import DNN, Linear
 from dualrank.rankers.ranking_svm import RankingSVM
 
@@ -35,6 +35,7 @@ def fit_twin(
     settings: TrainingSettings,
     checkpoint: str | Path | None = None,
     progress: Progress | None = None,
+    record: Record | None = None,
 ) -> tuple[Model, Model]:
     """The model with what the comparison says in its `training["twin"]`, and its naive twin.
 
@@ -50,6 +51,7 @@ def fit_twin(
         settings=settings,
         checkpoint=checkpoint,
         progress=progress,
+        record=record,
     )
     method = model.training["method"]
     told: dict[str, Any] = {"history": twin.training.get("history")}

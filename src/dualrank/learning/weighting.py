@@ -40,7 +40,10 @@ class Weighting(Protocol):
         """
 
     def learn(self, evidence: Sequence[Tensor], drawn: int) -> None:
-        """One step on the evidence of `drawn` sessions; it changes the weights of the next batch."""
+        """One step on the evidence of `drawn` sessions, which the next batch is weighted by."""
+
+    def to(self, device: torch.device) -> None:
+        """Move what is believed to where the steps are computed."""
 
     def propensity(self) -> Propensity | None:
         """The examination that is believed, if any."""
@@ -64,6 +67,9 @@ class Unlearned:
     def optimizer(self) -> None:
         """Nothing is learned."""
 
+    def to(self, device: torch.device) -> None:
+        """Nothing to move."""
+
 
 class NoCorrection(Unlearned):
     """Every click counts the same: the naive ranker, and training on grades."""
@@ -83,13 +89,7 @@ class GivenPropensity(Unlearned):
     are not used.
     """
 
-    def __init__(
-        self,
-        propensity: Propensity,
-        depth: int,
-        max_weight: float = torch.inf,
-        device: torch.device | None = None,
-    ) -> None:
+    def __init__(self, propensity: Propensity, depth: int, max_weight: float = torch.inf) -> None:
         if propensity.depth < depth:
             raise SettingsError(
                 f"lists show {depth} documents, but the propensity knows {propensity.depth} "
@@ -97,11 +97,15 @@ class GivenPropensity(Unlearned):
             )
         self._propensity = propensity
         weights = torch.from_numpy(propensity.weights[:depth]).float()
-        self._weights = weights.clamp(max=max_weight).to(device)
+        self._weights = weights.clamp(max=max_weight)
 
     def weights(self, contexts: Tensor | None = None) -> Tensor:
         """P(o_1)/P(o_i) as measured."""
         return self._weights
+
+    def to(self, device: torch.device) -> None:
+        """Move the weights."""
+        self._weights = self._weights.to(device)
 
     def propensity(self) -> Propensity:
         """What was given."""
@@ -121,13 +125,9 @@ class DualLearning:
     """
 
     def __init__(
-        self,
-        depth: int,
-        settings: TrainingSettings,
-        model: PositionModel | None = None,
-        device: torch.device | None = None,
+        self, depth: int, settings: TrainingSettings, model: PositionModel | None = None
     ) -> None:
-        self.model = (model or PositionVariables(depth)).to(device)
+        self.model = model or PositionVariables(depth)
         self._settings = settings
         self._optimizer = Optimizer(self.model, settings.propensity_rate, settings)
 
@@ -150,6 +150,11 @@ class DualLearning:
         slope, clicks = evidence
         gradients = self.model.gradients(self.model(), slope, drawn)
         self._optimizer.move(gradients, drawn, clicks)
+
+    def to(self, device: torch.device) -> None:
+        """Move φ."""
+        self.model.to(device)
+        self._optimizer.to(device)
 
     def propensity(self) -> Propensity:
         """The learned curve."""

@@ -145,7 +145,9 @@ class ContextualPositions(PositionModel):
         self.phi = nn.Parameter(torch.zeros(depth))
         # Flat, because weight decay is for matrices.
         self.delta = nn.Parameter(torch.zeros(len(sessions) * depth))
-        self._stretch = torch.rsqrt(counts / counts.sum())[:, None]
+        self._stretch: Tensor
+        stretch = torch.rsqrt(counts / counts.sum())[:, None]
+        self.register_buffer("_stretch", stretch, persistent=False)
         self._strength = 1 / (spread**2 * float(counts.sum()))
 
     def forward(self) -> Tensor:

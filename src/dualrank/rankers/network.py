@@ -109,12 +109,12 @@ class Network(nn.Module):
         scores = np.empty(len(features), dtype=np.float32)
         for start in range(0, len(features), ROWS_PER_BLOCK):
             block = slice(start, start + ROWS_PER_BLOCK)
-            h = torch.from_numpy(np.ascontiguousarray(features[block]))
+            h = torch.from_numpy(np.ascontiguousarray(features[block])).to(self.weights[0].device)
             for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
                 h = torch.addmm(bias, h, weight.t())
                 if layer < len(self.weights) - 1 or self.elu_output:
                     _elu_(h, torch.empty_like(h))
-            scores[block] = h[:, 0].numpy()
+            scores[block] = h[:, 0].cpu().numpy()
         return scores
 
 
@@ -131,7 +131,8 @@ class _Workspace:
     def take(self, name: str, layer: int, rows: int, columns: int, like: Tensor) -> Tensor:
         dtype = self.dtype or like.dtype
         held = self._buffers.get((name, layer))
-        if held is None or len(held) < rows or held.shape[1] != columns or held.dtype != dtype:
+        fits = held is not None and len(held) >= rows and held.shape[1] == columns
+        if held is None or not fits or (held.dtype, held.device) != (dtype, like.device):
             held = torch.empty(rows, columns, dtype=dtype, device=like.device)
             self._buffers[name, layer] = held
         return held[:rows]

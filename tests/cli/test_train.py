@@ -1,0 +1,170 @@
+"""`dualrank train` on a small log: what it refuses early, writes beside the model, and shares."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from dualrank.cli.app import main
+from dualrank.learning.model import Model
+
+QUERIES, DOCUMENTS, SESSIONS = 60, 6, 4_000
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run `dualrank …` in this process: exit code, stdout and stderr."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["dualrank", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        captured = capsys.readouterr()
+        return int(stopped.value.code or 0), captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """features.parquet with grades, and log.parquet, of users who look less far down."""
+    path = tmp_path_factory.mktemp("small")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(QUERIES * DOCUMENTS, 3))
+    grade = (X[:, 0] > 0.5).astype(int)
+    query = np.repeat(np.arange(QUERIES), DOCUMENTS)
+    names = [f"d{row}" for row in range(len(X))]
+    columns = {"query_id": query.astype(str), "doc_id": names, "grade": grade}
+    features = {f"f{i}": X[:, i] for i in range(3)}
+    pq.write_table(pa.table({**columns, **features}), path / "features.parquet")
+    swapped = {name: features[name] for name in ("f2", "f0", "f1")}
+    pq.write_table(pa.table({**columns, **swapped}), path / "swapped.parquet")
+    asked = rng.integers(QUERIES, size=SESSIONS)
+    shown = np.array([rng.permutation(DOCUMENTS) for _ in range(3)])[rng.integers(3, size=SESSIONS)]
+    rows = (asked[:, None] * DOCUMENTS + shown).ravel()
+    position = np.tile(np.arange(1, DOCUMENTS + 1), SESSIONS)
+    clicked = rng.random(len(rows)) < (0.1 + 0.7 * grade[rows]) / position
+    log = {
+        "session_id": np.repeat(np.arange(SESSIONS), DOCUMENTS),
+        "query_id": query[rows].astype(str),
+        "doc_id": np.array(names)[rows],
+        "position": position,
+        "clicked": clicked,
+    }
+    pq.write_table(pa.table(log), path / "log.parquet")
+    return path
+
+
+@pytest.fixture
+def words(folder, tmp_path):
+    """A short training of a small network."""
+    return ["train", folder / "log.parquet", "--features", folder / "features.parquet",
+            "--out", tmp_path / "m", "--hidden", 4, "--steps", 40]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--method", "ipw"], "method ipw needs a propensity"),
+        (["--ranker", "svm"], "the Ranking SVM has no dual learning; use method ipw or naive"),
+        (["--method", "naive", "--click-model", "dbn"], "method naive extracts no relevance"),
+        (["--method", "naive", "--position-model", "network"], "learns no examination"),
+        (["--position-model", "contextual"], "takes one --context"),
+        (["--method", "click-model", "--click-model", "x"], "unknown click model 'x'"),
+        (["--method", "auto", "--validation", "0"], "needs something to choose by"),
+        (["--validation", "1.5"], "validation is a share between 0 and 1, not 1.5"),
+        (["--validation", "nowhere.txt"], "no file 'nowhere.txt'"),
+        (["--scaling", "loud"], "the scaling is 'loud'"),
+        (["--hidden", "a"], "--hidden takes sizes separated by commas"),
+        (["--device", "gpu"], "device is auto, cpu, cuda or cuda:n, not 'gpu'"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused_before_data_is_read(
+    command, tmp_path, options, sentence
+):
+    """The features are no file at all, which nobody has noticed yet."""
+    words = ["train", "no.parquet", "--features", tmp_path / "no.txt", "--out", tmp_path / "m"]
+    code, out, err = command(*words, *options)
+    assert code == 2
+    assert sentence in err
+    assert out == ""
+    assert err.count("\n") == 1
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_one_sentence(command, words):
+    code, _, err = command(*words, "--device", "cuda")
+    assert code == 2
+    assert err.startswith("dualrank: device is cuda, but no CUDA GPU was found")
+    assert err.count("\n") == 1
+
+
+def test_event_files_hold_the_loss_the_curve_and_the_validation(command, words, tmp_path):
+    reading = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    assert command(*words, "--tensorboard")[0] == 0
+    for name in ("model", "twin"):
+        events = reading.EventAccumulator(str(tmp_path / "m" / "tensorboard" / name)).Reload()
+        scalars = events.Tags()["scalars"]
+        assert {"loss", "validation"} <= set(scalars)
+        assert ("examination/06" in scalars) == (name == "model")
+        steps = [event.step for event in events.Scalars("loss")]
+        assert steps == [20, 40]
+        assert all(np.isfinite(event.value) for event in events.Scalars("loss"))
+    learned = Model.load(tmp_path / "m").propensity.examination
+    events = reading.EventAccumulator(str(tmp_path / "m" / "tensorboard" / "model")).Reload()
+    assert events.Scalars("examination/06")[-1].value == pytest.approx(learned[5], rel=1e-5)
+
+
+def test_without_tensorboard_one_sentence_says_how_to_get_it(command, words, monkeypatch):
+    monkeypatch.setattr("dualrank.learning.event_files.find_spec", lambda _: None)
+    code, _, err = command(*words, "--tensorboard")
+    assert code == 2
+    assert "TensorBoard is not installed" in err
+    assert "pip install 'dualrank[tensorboard]'" in err
+
+
+def test_features_are_evaluated_and_ranked_by_the_names_that_the_model_knows(
+    command, words, folder, tmp_path
+):
+    assert command(*words, "--no-twin")[0] == 0
+    told = []
+    for name in ("features", "swapped"):
+        code, out, _ = command("evaluate", tmp_path / "m", folder / f"{name}.parquet", "--json")
+        assert code == 0
+        told.append(json.loads(out))
+    assert told[0] == told[1]
+    assert told[0]["ndcg@10"]["value"] > 0.7
+
+
+def test_judged_queries_are_validated_by_the_names_of_the_features(command, words, folder):
+    values = []
+    for name in ("features", "swapped"):
+        judged = folder / f"{name}.parquet"
+        code, out, _ = command(*words, "--no-twin", "--validation", judged, "--json")
+        assert code == 0
+        values.append(json.loads(out)["best_value"])
+    assert values[0] == values[1]
+
+
+def test_torchrun_trains_the_model_of_one_process(words, folder, tmp_path):
+    def train(out, *before):
+        command = [*before, "-m", "dualrank", *map(str, words), "--json"]
+        command[command.index("--out") + 1] = str(out)
+        return subprocess.run(
+            [sys.executable, *command], capture_output=True, text=True, timeout=300, check=True
+        ).stdout
+
+    torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    one, two = train(tmp_path / "one"), train(tmp_path / "two", *torchrun)
+    assert json.loads(one)["examination"] == pytest.approx(json.loads(two)["examination"], rel=1e-4)
+    for name in ("manifest.json", "report.html", "twin/manifest.json"):
+        assert (tmp_path / "two" / name).exists()
+    scores = [Model.load(tmp_path / name).predict(np.eye(3)) for name in ("one", "two")]
+    np.testing.assert_allclose(*scores, atol=1e-4)
+    assert not list((tmp_path / "two").glob("checkpoint*"))
