@@ -23,6 +23,8 @@ import numpy as np
 from benchmarks.letor_reading import memory
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.sampling import sample_log
+from dualrank.data.click_log import ClickLog
+from dualrank.data.dataset import Dataset
 from dualrank.data.generator import World, with_document_ids
 from dualrank.data.lists import RankedLists
 from dualrank.data.log.long import write_long_log
@@ -57,18 +59,23 @@ BY_LIST = """
 """
 
 
-def write_log(path: Path) -> None:
+def paper_log(seed: int = 0) -> tuple[Dataset, ClickLog]:
     """A log of the paper's size, from the project's own generator and simulated users."""
-    data = with_document_ids(World(FEATURES).generate(DOCUMENTS // 24, seed=0))
-    lists = rank_initially(data, seed=0, rankings=8)
-    rng = np.random.default_rng(0)
+    data = with_document_ids(World(FEATURES).generate(DOCUMENTS // 24, seed=seed))
+    lists = rank_initially(data, seed=seed, rankings=8)
+    rng = np.random.default_rng(seed)
     chosen = rng.permutation(len(lists))[:LISTS]
     lists = RankedLists(lists.documents[chosen], lists.queries[chosen])
-    log = sample_log(data, lists, PositionBasedUser(), SESSIONS, rng)
+    return data, sample_log(data, lists, PositionBasedUser(), SESSIONS, rng)
+
+
+def write_log(path: Path) -> None:
+    """The same as Parquet, one row per displayed document."""
+    data, log = paper_log()
     with path.open("wb") as file:
-        write_long_log(log, file, data.catalogue, rng)
+        write_long_log(log, file, data.catalogue, np.random.default_rng(0))
     print(
-        f"{SESSIONS:,} sessions, {len(lists):,} lists, {data.document_count:,} documents, "
+        f"{SESSIONS:,} sessions, {len(log.lists):,} lists, {data.document_count:,} documents, "
         f"{path.stat().st_size / 1e6:.0f} MB of Parquet"
     )
 

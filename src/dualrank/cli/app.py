@@ -65,6 +65,7 @@ def main() -> None:
     logging.basicConfig(format="dualrank: %(message)s", level=logging.WARNING)
     # Waiting OpenMP threads sleep instead of spinning, which other work on the cores would pay for.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    signal.signal(signal.SIGTERM, _leave)
     try:
         sys.exit(app(standalone_mode=False))
     except StoppedError as error:
@@ -89,6 +90,11 @@ def main() -> None:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "dualrank"
         _stop(f"{message().rstrip('.')}; see '{path} --help'")
+
+
+def _leave(*_: object) -> None:
+    """End as if by an error: temporary files are removed, and workers do not stay behind."""
+    raise StoppedError("asked to stop")
 
 
 def _stop(sentence: str, code: int = 2) -> None:

@@ -142,6 +142,9 @@ def train(
     twin: Annotated[
         bool, typer.Option(help="Train a ranker without correction too, and compare.")
     ] = True,
+    diagnosis: Annotated[
+        bool, typer.Option(help="Say in the report what the log can be trusted with.")
+    ] = True,
     column: Columns = None,
     context: Contexts = None,
     first_position: FirstPosition = 1,
@@ -164,6 +167,7 @@ def train(
 
     Example: torchrun --nproc-per-node 2 -m dualrank train clicks.parquet --features F --out model/
     """
+    from dualrank.diagnostics.diagnosis import diagnose
     from dualrank.learning.device import choose_device
     from dualrank.learning.event_files import event_files, require_tensorboard
     from dualrank.learning.fit import fit
@@ -175,6 +179,7 @@ def train(
     from dualrank.rankers.network import DNN, Linear
     from dualrank.rankers.ranking_svm import RankingSVM
     from dualrank.report.training import verdict, write_training_report
+    from dualrank.storage import write_text
 
     settings = TrainingSettings(
         steps=steps,
@@ -275,7 +280,12 @@ def train(
     if not team.leads:
         return
     model.save(out)
-    write_training_report(model, out / "report.html")
+    diagnosed = None
+    if diagnosis:
+        with one_bar("diagnosing the log") as report:
+            diagnosed = diagnose(click_log, dataset, seed=seed, progress=report)
+        write_text(out / "diagnosis.json", diagnosed.to_json())
+    write_training_report(model, out / "report.html", diagnosed)
     for left in out.glob("checkpoint*.safetensors"):
         left.unlink()
     history = model.training.get("history", {})

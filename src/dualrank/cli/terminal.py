@@ -58,9 +58,9 @@ def progress_bars() -> Iterator[Progress]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    # Of the workers of torchrun, the first one speaks.
-    silent = os.environ.get("RANK", "0") != "0"
     console = Console(stderr=True)
+    # In a file a bar would be an empty line. Of the workers of torchrun, the first one speaks.
+    silent = not console.is_terminal or os.environ.get("RANK", "0") != "0"
     with Progress(*columns, console=console, transient=True, disable=silent) as progress:
         yield progress
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from typing import Any, TypeVar
-
-import torch
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -19,9 +19,21 @@ _reports: Any = None
 
 
 def _start_worker(reports: Any, threads: int) -> None:
+    import torch
+
     global _reports
     _reports = reports
     torch.set_num_threads(threads)
+    # Ctrl-C is for the parent, which ends its workers; one that is killed cannot.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _call(work: Callable[[Any, Any], Any], index: int, task: Any) -> Any:
@@ -74,6 +86,8 @@ def _in_this_process(
     tasks: Sequence[Task],
     report: Report | None,
 ) -> Iterator[tuple[int, Result]]:
+    import torch
+
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -13,7 +13,8 @@ from dualrank.diagnostics.diagnosis import Diagnosis
 from dualrank.diagnostics.point import Status
 from dualrank.propensity.propensity import Propensity
 from dualrank.report.figures import estimates_figure
-from dualrank.report.theme import DARK, FONT, LIGHT, css_variables, svg_inline
+from dualrank.report.page import Drawing, render
+from dualrank.report.theme import svg_inline
 from dualrank.storage import write_text
 
 if TYPE_CHECKING:
@@ -75,33 +76,30 @@ def write_diagnosis(diagnosis: Diagnosis, directory: Path, title: str) -> list[P
 
 def render_diagnosis(diagnosis: Diagnosis, title: str) -> str:
     """The page."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    drawing = curves_drawing(diagnosis)
+    return render("diagnosis.html", title=title, drawing=drawing, **in_words(diagnosis))
 
-    environment = Environment(
-        loader=PackageLoader("dualrank.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+
+def in_words(diagnosis: Diagnosis) -> dict[str, Any]:
+    """What a page tells of a diagnosis: the verdict, its reasons and every point."""
+    return {
+        "verdict": f"{diagnosis.verdict[0].upper()}{diagnosis.verdict[1:]}.",
+        "reasons": " ".join(diagnosis.reasons),
+        "points": [(point, numbers_in_words(point.numbers)) for point in diagnosis.points],
+        "marks": {status: mark for status, (mark, _) in _MARKS.items()},
+    }
+
+
+def curves_drawing(diagnosis: Diagnosis) -> Drawing | None:
+    """Examination by every method that the log allows."""
     curves = _curves(diagnosis)
+    if not curves:
+        return None
     caption = (
         "How likely each position is examined, relative to the first: as raw click-through has "
         "it, and as the log allows to estimate it. Bars are 95% intervals."
     )
-    figure = Markup(svg_inline(estimates_figure(curves), "curves", caption)) if curves else None
-    return environment.get_template("diagnosis.html").render(
-        title=title,
-        verdict=f"{diagnosis.verdict[0].upper()}{diagnosis.verdict[1:]}.",
-        reasons=" ".join(diagnosis.reasons),
-        points=[(point, numbers_in_words(point.numbers)) for point in diagnosis.points],
-        marks={status: mark for status, (mark, _) in _MARKS.items()},
-        figure=figure,
-        caption=caption,
-        light=Markup(css_variables(LIGHT)),
-        dark=Markup(css_variables(DARK)),
-        font=Markup(FONT),
-    )
+    return Drawing(Markup(svg_inline(estimates_figure(curves), "curves", caption)), caption)
 
 
 def numbers_in_words(numbers: Any) -> list[tuple[str, str]]:

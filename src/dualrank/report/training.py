@@ -9,8 +9,10 @@ import numpy as np
 from markupsafe import Markup
 
 from dualrank.data.log.report import ReadingReport
+from dualrank.diagnostics.diagnosis import Diagnosis
 from dualrank.learning.click_check import CLEAR, Lead
 from dualrank.learning.model import Model
+from dualrank.report.diagnosis import curves_drawing, in_words
 from dualrank.report.drawing import EDGE, LEGEND, few_ticks, new_figure, plain, title
 from dualrank.report.page import Drawing, described, render
 from dualrank.report.theme import LIGHT, svg_inline
@@ -22,13 +24,15 @@ if TYPE_CHECKING:
 LOOKS = (("blue", "o"), ("vermilion", "s"), ("green", "^"), ("purple", "d"), ("orange", "P"))
 
 
-def write_training_report(model: Model, path: Path, command: str = "") -> None:
+def write_training_report(
+    model: Model, path: Path, diagnosis: Diagnosis | None = None, command: str = ""
+) -> None:
     """Write the page for a model that was just trained."""
-    write_text(path, render_training(model, command))
+    write_text(path, render_training(model, diagnosis, command))
 
 
-def render_training(model: Model, command: str = "") -> str:
-    """The page as HTML, all of it from the model and its manifest."""
+def render_training(model: Model, diagnosis: Diagnosis | None = None, command: str = "") -> str:
+    """The page as HTML: the model with its manifest, and what its log can be trusted with."""
     training = model.training
     reading = training.get("reading")
     curves = curves_of(model)
@@ -43,7 +47,8 @@ def render_training(model: Model, command: str = "") -> str:
         summary=f"{training.get('method')} · {training.get('ranker')} · "
         f"{model.scaler.input_count} features",
         verdict=verdict(training),
-        drawings=_drawings(model),
+        drawings=_drawings(model, diagnosis),
+        diagnosis=None if diagnosis is None else in_words(diagnosis),
         curves=[(name, [f"{each:.3f}" for each in curve]) for name, curve in curves.items()],
         positions=range(1, 1 + max((len(curve) for curve in curves.values()), default=0)),
         reading=None if reading is None else _reading(ReadingReport.from_dict(reading)),
@@ -86,7 +91,7 @@ def curves_of(model: Model) -> dict[str, list[float]]:
     return curves
 
 
-def _drawings(model: Model) -> list[Drawing]:
+def _drawings(model: Model, diagnosis: Diagnosis | None) -> list[Drawing]:
     found = {
         "examination": (
             examination_figure(curves_of(model)),
@@ -99,11 +104,13 @@ def _drawings(model: Model) -> list[Drawing]:
             "lines, not their heights." * isinstance(model.training.get("validation"), float),
         ),
     }
-    return [
+    drawings = [
         Drawing(Markup(svg_inline(figure, name, caption)), caption)
         for name, (figure, caption) in found.items()
         if figure is not None
     ]
+    by_method = None if diagnosis is None else curves_drawing(diagnosis)
+    return drawings if by_method is None else [*drawings, by_method]
 
 
 def examination_figure(curves: dict[str, list[float]]) -> Figure | None:
