@@ -292,14 +292,17 @@ def test_training_leaves_a_twin_and_a_report(
     assert code == 0
     assert "naive twin" in text
     assert {path.name for path in (tmp_path / "m").iterdir()} == {
-        "manifest.json", "propensity.json", "ranker.safetensors", "report.html", "twin",
+        "diagnosis.json", "manifest.json", "propensity.json", "ranker.safetensors", "report.html",
+        "twin",
     }  # fmt: skip
+    assert "Can this log be trusted?" in (tmp_path / "m" / "report.html").read_text()
     test = collection / "test.txt"
     assert command("evaluate", tmp_path / "m", test, "--against", tmp_path / "m" / "twin")[0] == 0
-    code, text, _ = command(*words[:-1], tmp_path / "n", "--no-twin", "--json")
+    code, text, _ = command(*words[:-1], tmp_path / "n", "--no-twin", "--no-diagnosis", "--json")
     assert code == 0
     assert json.loads(text)["twin"] is None
     assert not (tmp_path / "n" / "twin").exists()
+    assert not (tmp_path / "n" / "diagnosis.json").exists()
 
 
 def test_curves_by_context_come_from_a_column_of_the_log(

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from dualrank.clicks.position_based import PositionBasedUser
+from dualrank.clicks.sampling import sample_log
 from dualrank.clicks.users import CascadeUser
 from dualrank.data.click_log import ClickLog, Column
 from dualrank.data.dataset import Dataset
@@ -22,6 +23,7 @@ from dualrank.learning.feedback import (
 from dualrank.learning.settings import TrainingSettings
 from dualrank.learning.trainer import Trainer
 from dualrank.learning.weighting import DualLearning
+from dualrank.propensity.position_models import PositionVariables
 from dualrank.rankers.network import DNN
 
 SESSIONS = 200_000
@@ -119,6 +121,40 @@ def test_lists_without_clicks_could_be_computed_but_would_change_no_gradient(
     for with_unclicked, without in zip(*learned, strict=True):
         torch.testing.assert_close(with_unclicked, without, rtol=1e-5, atol=1e-7)
     assert learned[0][-1].abs().max() > 1e-3
+
+
+def test_full_batch_gradients_of_lists_with_counts_are_those_of_sessions(dataset, lists, user):
+    """To 1e-12 in float64, for the ranker and for φ, with padding among the lists."""
+    log = sample_log(dataset, lists, user, 5_000, np.random.default_rng(3))
+    rows = np.repeat(np.arange(len(log.counts)), log.counts)
+    shown = log.lists.documents
+    sessions = Batch(shown[log.list_of[rows]], log.clicks[rows].astype(float), len(rows))
+    counted = Batch(shown, log.clicks_per_list.astype(float), log.sessions)
+    assert len(sessions.documents) > 10 * len(counted.documents)
+    settings = TrainingSettings(batch_size=len(rows), gradient_clip=1e9, schedule="constant")
+    gradients = []
+    for batch in (sessions, counted):
+        ranker = DNN((4,)).build(dataset.feature_count).double()
+        torch.nn.init.normal_(ranker.weights[-1], generator=torch.Generator().manual_seed(1))
+        phi = PositionVariables(lists.depth).double()
+        torch.nn.init.normal_(phi.phi, generator=torch.Generator().manual_seed(2))
+        before = [p.detach().clone() for p in (*ranker.parameters(), phi.phi)]
+        trainer = Trainer(
+            ranker,
+            torch.from_numpy(dataset.features).double(),
+            Fixed(lists, batch),
+            DualLearning(lists.depth, settings, phi),
+            settings,
+        )
+        trainer.step()
+        rates = [settings.learning_rate] * (len(before) - 1) + [settings.propensity_rate]
+        after = (*ranker.parameters(), phi.phi)
+        gradients.append(
+            [(old - new.detach()) / r for old, new, r in zip(before, after, rates, strict=True)]
+        )
+    for of_sessions, of_lists in zip(*gradients, strict=True):
+        torch.testing.assert_close(of_sessions, of_lists, rtol=0, atol=1e-12)
+    assert min(float(gradients[0][part].abs().max()) for part in (0, 1, -1)) > 1e-3
 
 
 def small_log():

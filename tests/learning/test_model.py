@@ -1,5 +1,6 @@
 """A model directory gives back the same model, or says which file is damaged."""
 
+import hashlib
 import json
 import random
 from pathlib import Path
@@ -117,6 +118,31 @@ def test_a_truncated_or_missing_file_is_named(folder, name):
         Model.load(folder)
 
 
+def vouched_for(manifest):
+    """With a digest of all the rest, as one who changes a manifest on purpose would write it."""
+    rest = {name: value for name, value in manifest.items() if name != "digest"}
+    digest = hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    return {**rest, "digest": digest}
+
+
+def test_a_flipped_bit_of_the_manifest_is_found(folder):
+    """Above all in a number: a scale that is off by a digit would give other scores."""
+    path = folder / "manifest.json"
+    whole = path.read_bytes()
+    bits, refused = random.Random(0), 0
+    for position in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[position] ^= 1 << bits.randrange(8)
+        path.write_bytes(damaged)
+        try:
+            Model.load(folder)
+        except CheckpointError:
+            refused += 1
+        else:  # white space, or another spelling of the same
+            assert json.loads(damaged) == json.loads(whole)
+    assert refused > len(whole) / 2
+
+
 def test_every_truncated_manifest_is_refused(folder):
     path = folder / "manifest.json"
     whole = path.read_bytes().rstrip()
@@ -164,7 +190,7 @@ def test_weights_of_another_network_are_refused(folder):
     path = folder / "manifest.json"
     manifest = json.loads(path.read_text())
     manifest["ranker"]["sizes"] = [4, 6, 1]
-    path.write_text(json.dumps(manifest))
+    path.write_text(json.dumps(vouched_for(manifest)))
     with pytest.raises(CheckpointError, match=r"ranker\.safetensors: not this model's weights"):
         Model.load(folder)
 
@@ -173,8 +199,8 @@ def test_a_scaling_that_does_not_fit_the_network_is_refused(folder, features):
     path = folder / "manifest.json"
     manifest = json.loads(path.read_text())
     manifest["scaler"] = Scaler.fit(features[:, :3]).to_dict()
-    path.write_text(json.dumps(manifest))
-    with pytest.raises(CheckpointError, match=r"manifest\.json"):
+    path.write_text(json.dumps(vouched_for(manifest)))
+    with pytest.raises(CheckpointError, match=r"manifest\.json: damaged: the scaling gives 3"):
         Model.load(folder)
 
 

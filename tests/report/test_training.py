@@ -5,6 +5,8 @@ import pytest
 
 from dualrank.data.log.report import Problem, ReadingReport
 from dualrank.data.scaling import Scaler
+from dualrank.diagnostics.diagnosis import Diagnosis
+from dualrank.diagnostics.point import Point
 from dualrank.learning.model import Model
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import Linear
@@ -68,7 +70,7 @@ def test_the_page_holds_curve_contexts_learning_and_what_was_dropped(tmp_path):
         details={"contexts": {"phone": {"sessions": 1200, "examination": [1.0, 0.375]}}},
     )
     model = make(propensity, twin=twin(0.05), reading=reading.to_dict())
-    write_training_report(model, tmp_path / "report.html", "dualrank train …")
+    write_training_report(model, tmp_path / "report.html", command="dualrank train …")
     page = (tmp_path / "report.html").read_text()
     for text in (
         "0.625",
@@ -84,6 +86,21 @@ def test_the_page_holds_curve_contexts_learning_and_what_was_dropped(tmp_path):
         assert text in page
     assert "src=" not in page
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
+
+
+def test_the_diagnosis_of_the_log_stands_on_the_page():
+    points = (
+        Point("connectivity", "good", {"share": 0.5}, "Positions are connected."),
+        Point("curves", "not measured", {}, "No curve <1>.", "Log more."),
+    )
+    diagnosis = Diagnosis("train, and correct for position", ("It is so.",), points)
+    page = render_training(make(), diagnosis)
+    for text in ("Can this log be trusted?", "Train, and correct for position.", "It is so.",
+                 "Positions are connected.", "No curve &lt;1&gt;.", "Log more.",
+                 "manifest.json and diagnosis.json"):  # fmt: skip
+        assert text in page
+    assert "dualrank diagnose" not in page
+    assert "dualrank diagnose" in render_training(make())
 
 
 def test_a_naive_model_made_in_memory_has_a_page_too():

@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing.managers import SyncManager
 from typing import Any, TypeVar
 
 Task = TypeVar("Task")
@@ -24,16 +25,20 @@ def _start_worker(reports: Any, threads: int) -> None:
     global _reports
     _reports = reports
     torch.set_num_threads(threads)
-    # Ctrl-C is for the parent, which ends its workers; one that is killed cannot.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _end_with_parent()
 
 
 def _end_with_parent() -> None:
+    """Leave Ctrl-C to the parent, which ends its children; and go when it was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _call(work: Callable[[Any, Any], Any], index: int, task: Any) -> Any:
@@ -58,7 +63,9 @@ def map_tasks(
     # Waiting OpenMP threads of the workers must sleep, not spin: the cores are all in use.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     context = multiprocessing.get_context("spawn")
-    with context.Manager() as manager:
+    manager = SyncManager(ctx=context)
+    manager.start(_end_with_parent)
+    with manager:
         reports = manager.Queue()
         with ProcessPoolExecutor(
             min(jobs, len(tasks)), context, _start_worker, (reports, 1)

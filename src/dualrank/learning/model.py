@@ -63,6 +63,7 @@ class Model:
             "training": self.training,
             "sha256": {name: sha256_of_file(folder / name) for name in files},
         }
+        manifest["digest"] = _digest(manifest)
         write_text(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
 
     @classmethod
@@ -127,4 +128,12 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             raise CheckpointError(f"{path}: damaged: {name!r} is missing")
         if not isinstance(manifest[name], kind):
             raise CheckpointError(f"{path}: damaged: {name!r} is {manifest[name]!r}")
+    if manifest.get("digest") != _digest(manifest):
+        raise CheckpointError(f"{path}: damaged: its digest is not that of what it says")
     return manifest
+
+
+def _digest(manifest: dict[str, Any]) -> str:
+    """The sha256 of everything else in a manifest, however it is laid out."""
+    rest = {name: value for name, value in manifest.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()

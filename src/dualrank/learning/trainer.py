@@ -92,7 +92,7 @@ class Trainer:
         self._loss = torch.zeros(())
         self._team = Team.current()
         rows = settings.batch_size * feedback.lists.depth
-        self._gathered = torch.empty(rows, features.shape[1], device=self.device)
+        self._gathered = self._features.new_empty(rows, features.shape[1])
 
     def run(
         self,
@@ -223,7 +223,7 @@ class Trainer:
         scores, mask = self.ranker(gathered), self._here(shown)
         if full:
             return scores.view(shown.shape), mask
-        return torch.zeros(shown.shape, device=self.device).masked_scatter(mask, scores), mask
+        return scores.new_zeros(shown.shape).masked_scatter(mask, scores), mask
 
     def _here(self, array: NDArray[Any]) -> Tensor:
         return torch.from_numpy(array).to(self.device)
