@@ -230,7 +230,7 @@ def estimates_figure(estimates: Mapping[str, Propensity]) -> Figure:
     ax.minorticks_off()
     ax.set_xlabel("position")
     ax.set_xticks(_positions(max((p.examination for p in estimates.values()), key=len)))
-    title(ax, "Examination, relative to position 1 (log scale)")
+    title(ax, "Relative examination (log scale)")
     ax.legend(loc="lower left", **LEGEND)
     return figure
 
