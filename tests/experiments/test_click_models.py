@@ -112,9 +112,7 @@ def own_log(folder, **changes):
 
 def test_own_pages_log_and_judgments_are_read(own):
     data = own_log(own).load()
-    assert set(data.test.query_ids) & set(data.valid.query_ids) == set()
-    assert set(data.train.query_ids) & {*data.test.query_ids, *data.valid.query_ids} == set()
-    assert len(data.valid) == round(0.2 * (len(data.valid) + len(data.test)))
+    assert set(data.train.query_ids) & set(data.test.query_ids) == set()
     assert data.log.sessions_per_list.min() >= 10
     assert data.log.lists.documents.max() < data.train.document_count
     assert np.isfinite(data.train.features).all()
@@ -149,7 +147,7 @@ def test_judgments_that_leave_nothing_to_learn_or_test_are_refused(own, tmp_path
     nowhere = "query_id,doc_id,grade\nq1,nowhere,1\nq2,nowhere,1\n"
     refused(nowhere, "no judged page is among the pages")
     data = own_log(own).load()
-    every = {*data.train.query_ids, *data.valid.query_ids, *data.test.query_ids}
+    every = {*data.train.query_ids, *data.test.query_ids}
     names = data.train.query_ids[data.train.query_of_document]
     shown = dict(zip(names, data.train.doc_ids, strict=True))
     rows = [f"{query},{shown.get(query, 'page1')},1" for query in sorted(every)]

@@ -27,7 +27,7 @@ Stemmer = Annotated[
 ]
 StopWords = Annotated[bool, typer.Option("--stop-words", help="Leave English stop words out.")]
 Chinese = Annotated[
-    bool, typer.Option("--chinese", help="Cut Chinese into words (extra dualrank[chinese]).")
+    bool, typer.Option("--chinese", help="Cut Chinese into words (extra dualrank\\[chinese]).")
 ]
 Jobs = Annotated[int, typer.Option(help="Processes; 0: one per core.", min=0)]
 

@@ -1,16 +1,17 @@
 """The paper's Table 3: dual learning against relevance that click models read off the same log.
 
 A search engine shows BM25's best ten pages, in a few versions as it changes over time; users of
-several kinds click; and networks are trained on the clicks (DLA, NoCorrect) or on the relevance of
-a click model (DBN, UBM, PBM, click-through), with the same features, labels on the same lists, and
-tested on judged queries that nobody asked.
+several kinds click; and networks are trained by `dualrank.fit`, as a user would do it, on clicks
+(DLA, NoCorrect) or on the relevance of a click model (DBN, UBM, PBM, click-through). A tenth of the
+logged queries is held out, and its clicks keep the best ranker. Grades are for testing alone, on
+queries that nobody asked.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -36,12 +37,17 @@ from dualrank.experiments.parallel import Report
 from dualrank.experiments.results import PropensityResult, Results, Run
 from dualrank.experiments.runner import run_tasks
 from dualrank.experiments.tasks import Sizes, Trained
-from dualrank.experiments.text_collection import TextCollection, TextSplits
-from dualrank.learning.feedback import EstimatedRelevance, Feedback, Judgments, LoggedClicks
+from dualrank.experiments.text_collection import (
+    TextCollection,
+    TextSplits,
+    engine_scores,
+)
+from dualrank.learning.feedback import Judgments
+from dualrank.learning.fit import fit
+from dualrank.learning.model import Model
 from dualrank.learning.settings import TrainingSettings
 from dualrank.learning.trainer import Progress, Trainer
-from dualrank.learning.validation import OnGrades
-from dualrank.learning.weighting import DualLearning, NoCorrection, Weighting
+from dualrank.learning.weighting import NoCorrection
 from dualrank.rankers.network import DNN
 from dualrank.version import __version__
 
@@ -71,6 +77,10 @@ _CHANGE = 0.35
 """The spread of an engine's change, in standard deviations of its scores for a query."""
 _POPULARITY = 0.9
 """The n-th most frequent query is asked in proportion to n to the power of minus this."""
+HELD_OUT = 0.1
+"""The share of logged queries whose clicks keep the best ranker."""
+SCALING = "log"
+"""Counts and lengths have long tails."""
 HEAD, TAIL = 0.1, 0.5
 """The tenth of queries that is asked most, the half that is asked least."""
 
@@ -162,21 +172,18 @@ def users_of(population: str) -> list[User]:
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """What all methods of one seed share; features are scaled."""
+    """What all methods of one seed share: queries to learn from, queries to test on, and lists."""
 
     train: Dataset
-    valid: Dataset
     test: Dataset
-    engine: NDArray[np.float64]
-    """How the search engine scores the test documents."""
     lists: RankedLists
     logged: ClickLog | None = None
 
 
 def stage(splits: TextSplits, seed: int) -> Stage:
-    """Scale the features, and let the engine rank the training queries in several versions."""
+    """Let the engine rank the training queries in several versions."""
     rng = np.random.default_rng([seed, 0x_E46])
-    scores = TextSplits.engine(splits.train)
+    scores = engine_scores(splits.train)
     spread = _spread_of_queries(splits.train, scores)
     versions = [
         top_lists(splits.train, scores + rng.normal(0, _CHANGE, len(scores)) * spread, DEPTH)
@@ -186,17 +193,7 @@ def stage(splits: TextSplits, seed: int) -> Stage:
         np.concatenate([each.documents for each in versions]),
         np.concatenate([each.queries for each in versions]),
     )
-    train, valid, test = _scaled(splits.train, splits.valid, splits.test)
-    return Stage(train, valid, test, TextSplits.engine(splits.test), lists)
-
-
-def _scaled(train: Dataset, *others: Dataset) -> tuple[Dataset, ...]:
-    """Counts and lengths have long tails, so that features are scaled on a logarithm."""
-    scaler = Scaler.fit(train.features, kind="log")
-    return tuple(
-        replace(part, features=scaler.transform(part.features), feature_names=None)
-        for part in (train, *others)
-    )
+    return Stage(splits.train, splits.test, lists)
 
 
 def _spread_of_queries(dataset: Dataset, scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -234,9 +231,7 @@ def _sessions_of_queries(queries: int, log: Log, rng: np.random.Generator) -> ND
 def _stage(collection: TextCollection | OwnLog, seed: int) -> Stage:
     if isinstance(collection, OwnLog):
         own = _load_own(collection)
-        train, valid, test = _scaled(own.train, own.valid, own.test)
-        engine = TextSplits.engine(own.test)
-        return Stage(train, valid, test, engine, own.log.lists, own.log)
+        return Stage(own.train, own.test, own.log.lists, own.log)
     return stage(_load(collection, seed if collection.new_for_every_seed else 0), seed)
 
 
@@ -256,23 +251,25 @@ def _log(collection: TextCollection | OwnLog, seed: int, population: str, log: L
     return staged.logged or simulate_log(staged, users_of(population), log, seed)
 
 
+Scores = Callable[[Dataset], NDArray[np.floating]]
+
+
 def train_task(task: ClickModelTask, progress: Progress) -> Trained:
     """Train one ranker, and measure it on the test queries."""
     started = time.perf_counter()
     staged = _stage(task.collection, task.seed)
-    extra: dict[str, Any] = {"sessions_per_list": task.log.sessions} if task.log.sessions else {}
+    log = _log(task.collection, task.seed, task.population, task.log)
+    score: Scores = engine_scores
     believed = None
-    if task.method == "initial":
-        scores = staged.engine
-    else:
-        log = _log(task.collection, task.seed, task.population, task.log)
-        trainer = _trainer(task, staged, log)
-        trainer.run(progress=progress)
-        scores = trainer.ranker.predict(staged.test.features).astype(np.float64)
-        believed = trainer.weighting.propensity()
-        if task.log.popularity:
-            extra |= _head_and_tail(staged.train, log, trainer.ranker.predict)
-    per_query = Evaluator(staged.test, PAPER_METRICS).per_query(scores)
+    if task.method == "oracle":
+        score = _oracle(task.recipe, staged.train, log.lists, progress)
+    elif task.method != "initial":
+        model = _fit(task.method, task.recipe, staged.train, log, progress)
+        score, believed = model.predict, model.propensity
+    extra: dict[str, Any] = {"sessions_per_list": task.log.sessions} if task.log.sessions else {}
+    if task.log.popularity:
+        extra |= _head_and_tail(staged.train, log, score)
+    per_query = Evaluator(staged.test, PAPER_METRICS).per_query(score(staged.test))
     run = Run(
         method=task.method,
         seed=task.seed,
@@ -286,32 +283,36 @@ def train_task(task: ClickModelTask, progress: Progress) -> Trained:
     return Trained(run, per_query, _sizes(staged))
 
 
-def _trainer(task: ClickModelTask, staged: Stage, log: ClickLog) -> Trainer:
-    settings = task.recipe.training
-    feedback: Feedback
-    weighting: Weighting = NoCorrection()
-    if task.method == "oracle":
-        feedback = Judgments(staged.train, log.lists)
-    elif task.method.startswith(CLICK_MODEL):
-        fitted = click_model(task.method.removeprefix(CLICK_MODEL)).fit(log)
-        feedback = EstimatedRelevance(log, fitted.relevance_of_pairs().values)
-    else:
-        feedback = LoggedClicks(log)
-        if task.method == "dla":
-            weighting = DualLearning(log.lists.depth, settings)
-    return Trainer(
-        task.recipe.ranker.build(staged.train.feature_count, settings.seed),
-        torch.from_numpy(staged.train.features),
-        feedback,
-        weighting,
-        settings,
-        validation=OnGrades(staged.valid.features, staged.valid, settings.metric),
+def _fit(method: str, recipe: Recipe, train: Dataset, log: ClickLog, progress: Progress) -> Model:
+    """One row of the table, by the same function as for any user's log."""
+    extraction: dict[str, Any] = {}
+    if method.startswith(CLICK_MODEL):
+        name = method.removeprefix(CLICK_MODEL)
+        method, extraction = "click-model", {"click_model": name, "min_sessions": 1}
+    return fit(
+        log,
+        train,
+        method=method,  # type: ignore[arg-type]
+        ranker=recipe.ranker,
+        validation=HELD_OUT,
+        scaling=SCALING,
+        settings=recipe.training,
+        progress=progress,
+        **extraction,
     )
 
 
-def _head_and_tail(
-    train: Dataset, log: ClickLog, score: Callable[[NDArray[np.float32]], NDArray[np.float32]]
-) -> dict[str, dict[str, float]]:
+def _oracle(recipe: Recipe, train: Dataset, lists: RankedLists, progress: Progress) -> Scores:
+    """The same network on the grades of the displayed pages; the last one is kept."""
+    scaler = Scaler.fit(train.features, kind=SCALING)
+    network = recipe.ranker.build(scaler.output_count, recipe.training.seed)
+    features = torch.from_numpy(scaler.transform(train.features))
+    feedback = Judgments(train, lists)
+    Trainer(network, features, feedback, NoCorrection(), recipe.training).run(progress=progress)
+    return lambda dataset: network.predict(scaler.transform(dataset.features))
+
+
+def _head_and_tail(train: Dataset, log: ClickLog, score: Scores) -> dict[str, dict[str, float]]:
     """The metrics of logged queries that are asked most and least, on all their candidates."""
     asked = np.bincount(log.lists.queries, log.sessions_per_list, len(train))
     order = np.argsort(-asked, kind="stable")
@@ -322,21 +323,19 @@ def _head_and_tail(
     return {
         name: {
             metric: float(values.mean())
-            for metric, values in Evaluator(part, PAPER_METRICS)
-            .per_query(score(part.features))
-            .items()
+            for metric, values in Evaluator(part, PAPER_METRICS).per_query(score(part)).items()
         }
         for name, part in parts.items()
     }
 
 
 def _sizes(staged: Stage) -> Sizes:
-    parts = {"train": staged.train, "valid": staged.valid, "test": staged.test}
+    parts = {"train": staged.train, "test": staged.test}
     return Sizes(
         queries={name: len(part) for name, part in parts.items()},
         documents=sum(part.document_count for part in parts.values()),
-        features=33,
-        features_used=staged.train.feature_count,
+        features=staged.train.feature_count,
+        features_used=int((np.ptp(staged.train.features, axis=0) > 0).sum()),
     )
 
 

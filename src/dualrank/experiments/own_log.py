@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,6 @@ from dualrank.documents.tokens import Tokeniser
 from dualrank.errors import DataError
 from dualrank.storage import sha256_of_file
 
-VALID_SHARE = 0.2
 MIN_SESSIONS = 10
 
 
@@ -29,7 +27,6 @@ class OwnData:
     """What was read: the log points into `train`."""
 
     train: Dataset
-    valid: Dataset
     test: Dataset
     log: ClickLog
 
@@ -55,9 +52,9 @@ class OwnLog:
     """A log, the features of what it shows, and judgments.
 
     As in the paper, lists with fewer than `min_sessions` sessions are left out, since click models
-    know nothing of them, and so are those that show a page without features. Judged queries are not
-    trained on; a fifth of them, by the hash of their names, keeps the best ranker, and the others
-    test it. `content` is a digest of the features, so that other features are another experiment.
+    know nothing of them, and so are those that show a page without features. Judged queries are for
+    testing: they are not trained on. `content` is a digest of the features, so that other features
+    are another experiment.
     """
 
     features: Path
@@ -84,7 +81,7 @@ class OwnLog:
     def load(self) -> OwnData:
         """Read everything."""
         data, judged = read_features(self.features), _judgments(self.judgments)
-        valid, test = _judged(data, judged)
+        test = _judged(data, judged)
         others = np.flatnonzero(~np.isin(data.query_ids, judged.query_ids))
         if len(others) == 0:
             raise DataError(
@@ -99,7 +96,14 @@ class OwnLog:
                 f"{self.log}: no list of a query without judgments has {self.min_sessions} "
                 "sessions or more"
             )
-        return OwnData(train, valid, test, log.take_lists(often))
+        kept = log.take_lists(often)
+        if len(np.unique(kept.lists.queries)) < 2:
+            raise DataError(
+                f"{self.log}: only one query without judgments has a list with "
+                f"{self.min_sessions} sessions or more; one is needed to choose the best ranker, "
+                "others to learn from"
+            )
+        return OwnData(train, test, kept)
 
 
 def _judgments(path: Path) -> Pairs:
@@ -117,8 +121,8 @@ def _together(logged: Pairs, judged: Pairs) -> Pairs:
     return Pairs(np.array(queries), np.array(documents))
 
 
-def _judged(data: Dataset, judged: Pairs) -> tuple[Dataset, Dataset]:
-    """Judged queries with their judged pages, cut into validation and test."""
+def _judged(data: Dataset, judged: Pairs) -> Dataset:
+    """Judged queries with their judged pages."""
     assert judged.grades is not None
     grade_of = dict(
         zip(
@@ -136,16 +140,10 @@ def _judged(data: Dataset, judged: Pairs) -> tuple[Dataset, Dataset]:
     rows = np.flatnonzero(~np.isnan(grades))
     if len(rows) == 0:
         raise DataError("no judged page is among the pages")
-    kept = Dataset.from_arrays(
+    return Dataset.from_arrays(
         data.features[rows],
         data.query_ids[data.query_of_document[rows]],
         grades[rows],
         doc_ids=data.ids_of_documents()[rows],
         feature_names=data.feature_names,
     )
-    if len(kept) < 2:
-        raise DataError("there is only one judged query; one is needed to choose, others to test")
-    hashes = [hashlib.sha256(name.encode()).digest() for name in kept.query_ids.tolist()]
-    order = sorted(range(len(kept)), key=hashes.__getitem__)
-    valid = max(1, round(VALID_SHARE * len(kept)))
-    return kept.take(order[:valid]), kept.take(order[valid:])

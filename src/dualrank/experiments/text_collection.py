@@ -35,7 +35,7 @@ CANDIDATES = 100
 ENGINE = FEATURE_NAMES.index("bm25_whole")
 _ENGLISH = Tokeniser("english", stop_words=True)
 _OTHERS = [f"other{i}" for i in range(1_000)]
-_QUERIES = {"train": 1_000, "valid": 150, "test": 300}
+TRAIN_QUERIES, TEST_QUERIES = 1_150, 300
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class TextCollection:
         return self.name == "small-web"
 
     def load(self, seed: int) -> TextSplits:
-        """Features and grades of training, validation and test queries."""
+        """Features and grades of the queries to learn from and to test on."""
         if self.name == "small-web":
             return _small_web(self.size, seed)
         folder = self.root / self.name.replace("-", "_")  # type: ignore[operator]
@@ -73,16 +73,15 @@ class TextCollection:
 
 @dataclass(frozen=True, eq=False)
 class TextSplits:
-    """Judged queries with their candidates; `engine` is the score by which they are displayed."""
+    """Judged queries with their candidates."""
 
     train: Dataset
-    valid: Dataset
     test: Dataset
 
-    @staticmethod
-    def engine(dataset: Dataset) -> NDArray[np.float64]:
-        """BM25 on the whole document."""
-        return dataset.features[:, ENGINE].astype(np.float64)
+
+def engine_scores(dataset: Dataset) -> NDArray[np.float64]:
+    """How the search engine scores pages: by BM25 on the whole document."""
+    return dataset.features[:, ENGINE].astype(np.float64)
 
 
 def _small_web(size: WebSize, seed: int) -> TextSplits:
@@ -93,9 +92,8 @@ def _small_web(size: WebSize, seed: int) -> TextSplits:
     grades = web.grades(pairs.queries, page[pairs.documents])
     data = found.dataset().with_grades(grades, MAX_GRADE)
     order = np.random.default_rng([seed, 0x_5EB]).permutation(len(data))
-    tenth = len(data) // 10
-    train, valid, test = order[: 7 * tenth], order[7 * tenth : 8 * tenth], order[8 * tenth :]
-    return TextSplits(data.take(train), data.take(valid), data.take(test))
+    cut = len(data) * 8 // 10
+    return TextSplits(data.take(order[:cut]), data.take(order[cut:]))
 
 
 def _movies(folder: Path) -> TextSplits:
@@ -148,20 +146,14 @@ def _from_judged(
     judged: list[tuple[str, str, float]],
     max_grade: float,
 ) -> TextSplits:
-    """The judged pages of each query are its candidates; queries fall to parts by their hash."""
-    parts = _parts(texts)
-    chosen = {query: texts[query] for query in (*parts["train"], *parts["valid"], *parts["test"])}
+    """The judged pages of each query are its candidates."""
+    chosen = _chosen(texts)
     kept = sorted((row for row in judged if row[0] in chosen), key=lambda row: row[0])
     queries, documents, grades = zip(*kept, strict=True)
     wanted = Pairs(np.array(queries), np.array(documents), np.array(grades, np.float32))
     asked = Queries(list(chosen), list(chosen.values()))
     found = extract(HeldPages(rows), asked, wanted, _ENGLISH, jobs=1)
-    data = found.dataset().with_grades(found.candidates.grades, max_grade)
-    numbers = {name: n for n, name in enumerate(data.query_ids.tolist())}
-    train, valid, test = (
-        np.array([numbers[q] for q in parts[part] if q in numbers]) for part in _QUERIES
-    )
-    return TextSplits(data.take(train), data.take(valid), data.take(test))
+    return _split(found.dataset().with_grades(found.candidates.grades, max_grade), chosen)
 
 
 def _nfcorpus(folder: Path) -> TextSplits:
@@ -176,8 +168,7 @@ def _nfcorpus(folder: Path) -> TextSplits:
         texts |= dict(_columns(folder / f"{part}.titles.queries.zst"))
         for query, _, document, grade in _columns(folder / f"{part}.3-2-1.qrel.zst"):
             grades[query, document] = float(grade)
-    parts = _parts(texts)
-    chosen = {query: texts[query] for part in parts.values() for query in part}
+    chosen = _chosen(texts)
     asked = Queries(list(chosen), list(chosen.values()))
     found = extract(HeldPages(rows), asked, CANDIDATES, _ENGLISH, jobs=1)
     data = found.dataset()
@@ -186,24 +177,26 @@ def _nfcorpus(folder: Path) -> TextSplits:
         data.ids_of_documents().tolist(),
         strict=True,
     )
-    data = data.with_grades(np.array([grades.get(pair, 0.0) for pair in names]), 3.0)
-    numbers = {name: n for n, name in enumerate(data.query_ids.tolist())}
-    train, valid, test = (
-        np.array([numbers[q] for q in parts[part] if q in numbers]) for part in _QUERIES
-    )
-    return TextSplits(data.take(train), data.take(valid), data.take(test))
+    graded = np.array([grades.get(pair, 0.0) for pair in names])
+    return _split(data.with_grades(graded, 3.0), chosen)
 
 
-def _parts(texts: dict[str, str]) -> dict[str, list[str]]:
-    """Queries in the order of their hashes, cut into training, validation and test."""
+def _chosen(texts: dict[str, str]) -> dict[str, str]:
+    """Some queries, in an order that is the same everywhere: that of the hashes of their names."""
     order = sorted(texts, key=lambda query: hashlib.sha256(query.encode()).digest())
-    parts, start = {}, 0
-    scale = min(1.0, len(order) / sum(_QUERIES.values()))
-    for name, count in _QUERIES.items():
-        stop = start + round(scale * count)
-        parts[name] = order[start:stop]
-        start = stop
-    return parts
+    return {query: texts[query] for query in order[: TRAIN_QUERIES + TEST_QUERIES]}
+
+
+def _split(data: Dataset, chosen: dict[str, str]) -> TextSplits:
+    """The last of the chosen queries test; those without candidates are in neither part."""
+    numbers = {name: n for n, name in enumerate(data.query_ids.tolist())}
+    cut = len(chosen) * TRAIN_QUERIES // (TRAIN_QUERIES + TEST_QUERIES)
+    order = list(chosen)
+    train, test = (
+        np.array([numbers[query] for query in part if query in numbers])
+        for part in (order[:cut], order[cut:])
+    )
+    return TextSplits(data.take(train), data.take(test))
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
