@@ -85,9 +85,19 @@ HEAD, TAIL = 0.1, 0.5
 """The tenth of queries that is asked most, the half that is asked least."""
 
 RECIPE = Recipe(
-    TrainingSettings(steps=2_000, learning_rate=0.1, propensity_rate=0.5, weight_decay=1e-3),
+    TrainingSettings(
+        steps=600,
+        learning_rate=0.3,
+        propensity_rate=1.5,
+        weight_decay=1e-3,
+        validate_every=60,
+    ),
     DNN((64, 32)),
 )
+"""A small network, few steps and some weight decay, which logs of two sessions per list need.
+
+Chosen by held-out clicks on generated webs of other seeds than those that are reported.
+"""
 
 
 @dataclass(frozen=True)
