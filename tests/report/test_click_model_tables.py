@@ -3,6 +3,8 @@
 from dualrank.experiments.results import Results, Run
 from dualrank.report.by_sessions import crossings, sessions_table
 from dualrank.report.head_and_tail import head_and_tail
+from dualrank.report.table_3 import write_table_3
+from dualrank.report.verdict import verdict
 
 
 def run(method, seed, value, **extra):
@@ -37,8 +39,8 @@ BY_SESSIONS = Results(
 
 
 def test_a_column_per_number_of_sessions_with_marks_of_its_own_test():
-    lines = sessions_table(BY_SESSIONS).splitlines()
-    assert lines[0] == "| nDCG@10 | 2 sessions | 50 sessions |"
+    lines = sessions_table(BY_SESSIONS).markdown().splitlines()
+    assert lines[0] == "| | 2 sessions | 50 sessions |"
     assert "| DNN with DLA | 0.610 ± 0.014 | 0.710 ± 0.014 |" in lines
     assert "| DNN, NoCorrect | 0.110 ± 0.014 | 0.110 ± 0.014⁻ |" in lines
     assert "| DNN, UBM | 0.510 ± 0.014 | 0.810 ± 0.014 |" in lines
@@ -64,6 +66,31 @@ def test_head_and_tail_stand_side_by_side():
         runs=[run("dla", 0, 0.7, **parts), run("initial", 0, 0.5)],
     )
     table = head_and_tail(results, ["ndcg@10"])
-    assert table.splitlines()[0] == "| | nDCG@10, asked most | nDCG@10, asked least |"
-    assert table.splitlines()[-1] == "| DNN with DLA | 0.800 | 0.600 |"
-    assert head_and_tail(Results(experiment="x", settings={}, runs=[run("dla", 0, 0.7)])) == ""
+    assert table.markdown().splitlines() == [
+        "| | Head nDCG@10 | Tail nDCG@10 |",
+        "|---|---:|---:|",
+        "| DNN with DLA | 0.800 | 0.600 |",
+    ]
+    assert head_and_tail(Results(experiment="x", settings={}, runs=[run("dla", 0, 0.7)])) is None
+
+
+def test_one_page_holds_table_3_head_and_tail_and_the_crossing(tmp_path):
+    parts = {"head": dict.fromkeys(("map", "ndcg@10", "err@10"), 0.8)}
+    parts["tail"] = parts["head"]
+    runs = [run(name, 0, values[50], **parts) for name, values in VALUES.items()]
+    table = Results(experiment="click-models", settings={"users": "mixed"}, runs=runs)
+    files = {path.name for path in write_table_3(table, BY_SESSIONS, tmp_path)}
+    assert {"report.html", "results.json", "head-and-tail.md", "by-sessions.json"} <= files
+    assert {"by-sessions.md", "figure-sessions-ndcg10.svg"} <= files
+    page = (tmp_path / "report.html").read_text()
+    assert "<h2>Head and tail</h2>" in page
+    assert "DNN, UBM is above DLA at 50 sessions per list, else below." in page
+    assert "simulated, by users of the kind mixed" in page
+    assert Results.model_validate_json((tmp_path / "by-sessions.json").read_text()) == BY_SESSIONS
+
+
+def test_the_verdict_names_the_best_click_model():
+    runs = [run(name, 0, values[50]) for name, values in VALUES.items()]
+    sentences = verdict(Results(experiment="click-models", settings={}, runs=runs))
+    expected = "relevance of PBM, the best of 2 click models, the same network is 0.200 above DLA."
+    assert any(sentence.endswith(expected) for sentence in sentences)

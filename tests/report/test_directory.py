@@ -45,7 +45,7 @@ def test_a_failed_writing_leaves_the_old_file(tmp_path, monkeypatch):
     write_experiment(results, tmp_path)
     before = (tmp_path / "report.html").read_bytes()
 
-    def fail(_: Results) -> str:
+    def fail(*_: object) -> str:
         raise RuntimeError
 
     monkeypatch.setattr(module, "render_page", fail)

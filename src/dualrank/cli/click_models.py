@@ -86,10 +86,9 @@ def click_models(
     from dualrank.experiments.own_log import OwnLog, extract_own
     from dualrank.experiments.text_collection import TextCollection
     from dualrank.report.by_sessions import crossings, sessions_table
-    from dualrank.report.directory import write_experiment
     from dualrank.report.head_and_tail import head_and_tail
+    from dualrank.report.table_3 import write_table_3
     from dualrank.report.terminal import print_report
-    from dualrank.storage import write_text
 
     own = {"--pages": pages, "--queries": queries, "--log": log, "--judgments": judgments}
     words = ["dualrank reproduce click-models"]
@@ -133,16 +132,9 @@ def click_models(
             experiment, jobs=jobs or os.cpu_count() or 1, **options
         )
         table.settings["command"] = command
-        files = write_experiment(table, out)
-        parts = head_and_tail(table)
-        if parts:
-            write_text(out / "head-and-tail.md", parts)
-            files.append(out / "head-and-tail.md")
         if by_sessions is not None:
             by_sessions.settings["command"] = command
-            write_experiment(by_sessions, out / "sessions")
-            crossing = "\n".join([sessions_table(by_sessions), *crossings(by_sessions)]) + "\n"
-            write_text(out / "sessions" / "crossing.md", crossing)
+        files = write_table_3(table, by_sessions, out)
     if as_json:
         content: dict[str, Any] = table.model_dump(mode="json")
         if by_sessions is not None:
@@ -150,12 +142,15 @@ def click_models(
         print_json(content)
         return
     console = result_console()
-    print_report(table, console, files)
-    if parts:
-        console.print("\n" + parts)
+    if (parts := head_and_tail(table)) is not None:
+        console.print("Logged queries that are asked most (head) and least (tail)")
+        console.print(parts.rich(console.width))
+        console.print()
     if by_sessions is not None:
-        console.print("\n" + crossing)
-        console.print(f"By sessions per list: {out / 'sessions' / 'report.html'}")
+        console.print("nDCG@10 by sessions per list")
+        console.print(sessions_table(by_sessions).rich(console.width))
+        console.print(" ".join(crossings(by_sessions)) + "\n")
+    print_report(table, console, files)
 
 
 def _sizes(text: str) -> tuple[int, ...]:

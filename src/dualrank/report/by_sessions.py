@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dualrank.experiments.results import Results
-from dualrank.report.names import extra, method, metric_label, ordered_methods
-from dualrank.report.tables import mean_and_spread
+from dualrank.report.names import extra, method, ordered_methods
+from dualrank.report.tables import (
+    Cell,
+    ResultTable,
+    Row,
+    mean_and_spread,
+    significance_mark,
+    with_best,
+)
 
 REFERENCE = "dla"
 SWEPT = "sessions_per_list"
 
 
-def sessions_table(results: Results, metric: str = "ndcg@10") -> str:
-    """A Markdown table: a row per method, a column per number of sessions, marks as in Table 3."""
+def sessions_table(results: Results, metric: str = "ndcg@10") -> ResultTable:
+    """One metric, a row per method and a column per number of sessions, each tested by itself."""
     numbers = _numbers(results)
-    lines = [
-        f"| {metric_label(metric)} | " + " | ".join(f"{n} sessions" for n in numbers) + " |",
-        "|---|" + "---:|" * len(numbers),
-    ]
+    tests: dict[str, Any] = results.significance.get("by_sessions_per_list", {})
+    rows = []
     for name in ordered_methods(results):
         cells = []
         for number in numbers:
             mean, spread = mean_and_spread(_values(results, name, number, metric))
-            around = "" if spread is None else f" ± {spread:.3f}"
-            cells.append(f"{mean:.3f}{around}{_mark(results, name, number, metric)}")
-        lines.append(f"| {method(name).label} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+            mark = significance_mark(tests.get(str(number), {}), name, metric)
+            cells.append(Cell(mean, spread, mark))
+        rows.append(Row(name, method(name).label, tuple(cells)))
+    test: dict[str, Any] = next(iter(tests.values()), {})
+    return ResultTable.of_rows([f"{n} sessions" for n in numbers], with_best(rows), test)
 
 
 def crossings(results: Results, metric: str = "ndcg@10") -> list[str]:
@@ -63,12 +71,3 @@ def _numbers(results: Results) -> list[int]:
 
 def _values(results: Results, name: str, number: int, metric: str) -> list[float]:
     return [run.metrics[metric] for run in results.of(name) if extra(run, SWEPT) == number]
-
-
-def _mark(results: Results, name: str, number: int, metric: str) -> str:
-    test = results.significance.get("by_sessions_per_list", {}).get(str(number), {})
-    p = test.get("p_values", {}).get(name, {}).get(metric)
-    difference = test.get("difference", {}).get(name, {}).get(metric)
-    if p is None or not difference or p > test.get("alpha", 0.05):
-        return ""
-    return "⁺" if difference > 0 else "⁻"

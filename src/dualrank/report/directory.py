@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from dualrank.experiments.results import Results
@@ -14,13 +15,15 @@ from dualrank.report.figures import (
     sweep_figure,
 )
 from dualrank.report.names import swept_setting
-from dualrank.report.page import render_page
+from dualrank.report.page import Section, render_page
 from dualrank.report.tables import ResultTable
 from dualrank.report.theme import png, svg_file
 from dualrank.storage import atomic_file, write_text
 
 
-def write_experiment(results: Results, directory: Path) -> list[Path]:
+def write_experiment(
+    results: Results, directory: Path, sections: Sequence[Section] = ()
+) -> list[Path]:
     """Write `results.json`, `table.md`, the figures and `report.html`; return their paths.
 
     Each file is either whole or not there. Figures whose data the results do not hold are left
@@ -58,7 +61,7 @@ def write_experiment(results: Results, directory: Path) -> list[Path]:
             write(f"figure-{name}.svg", svg_file(figure))
             if name == "propensity":
                 write(f"figure-{name}.png", png(figure))
-    write("report.html", render_page(results))
+    write("report.html", render_page(results, sections))
     return written
 
 

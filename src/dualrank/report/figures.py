@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 Panel = Literal["examination", "weight"]
 
+_WIDE = 30
+"""A swept setting whose values differ by more than this factor is drawn on a logarithmic scale."""
 _CURVE_LABELS = {"dla": "learned (DLA)", "randlist": "measured (RandList)"}
 
 
@@ -182,7 +184,11 @@ def sweep_figure(results: Results, x: str = "eta", metric: str | None = None) ->
     if metric == "mse":
         log_scale(ax)
     ax.set_xlabel(setting_label(x))
-    ax.set_xticks(sorted({at for places, _ in lines.values() for at in places}))
+    swept = sorted({at for places, _ in lines.values() for at in places})
+    if swept[0] > 0 and swept[-1] >= _WIDE * swept[0]:
+        ax.set_xscale("log")
+        ax.minorticks_off()
+    ax.set_xticks(swept)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     title(
         ax,

@@ -6,32 +6,27 @@ from collections.abc import Sequence
 
 from dualrank.experiments.results import Results
 from dualrank.report.names import extra, method, metric_label, ordered_methods
-from dualrank.report.tables import mean_and_spread
+from dualrank.report.tables import Cell, ResultTable, Row, mean_and_spread, with_best
 
 METRICS = ("map", "ndcg@10", "err@10")
-_PARTS = {"head": "asked most", "tail": "asked least"}
+_PARTS = ("head", "tail")
 
 
-def head_and_tail(results: Results, metrics: Sequence[str] = METRICS) -> str:
-    """A Markdown table, means and standard deviations over seeds; empty where nothing is known."""
+def head_and_tail(results: Results, metrics: Sequence[str] = METRICS) -> ResultTable | None:
+    """Some metrics on either kind of queries; None where they are not told apart."""
     rows = []
     for name in ordered_methods(results):
         cells = []
         for part in _PARTS:
-            values = [extra(run, part) for run in results.of(name)]
-            known = [each for each in values if isinstance(each, dict)]
+            found = [extra(run, part) for run in results.of(name)]
+            known = [each for each in found if isinstance(each, dict)]
             if not known:
                 break
-            cells += [_cell([float(each[metric]) for each in known]) for metric in metrics]
+            for metric in metrics:
+                cells.append(Cell(*mean_and_spread([float(each[metric]) for each in known])))
         if cells:
-            rows.append(f"| {method(name).label} | {' | '.join(cells)} |")
+            rows.append(Row(name, method(name).label, tuple(cells)))
     if not rows:
-        return ""
-    titles = [f"{metric_label(m)}, {about}" for about in _PARTS.values() for m in metrics]
-    head = ["| | " + " | ".join(titles) + " |", "|---|" + "---:|" * len(titles)]
-    return "\n".join([*head, *rows]) + "\n"
-
-
-def _cell(values: Sequence[float]) -> str:
-    mean, spread = mean_and_spread(values)
-    return f"{mean:.3f}" if spread is None else f"{mean:.3f} ± {spread:.3f}"
+        return None
+    columns = [f"{part} {metric_label(metric)}" for part in _PARTS for metric in metrics]
+    return ResultTable.of_rows(columns, with_best(rows), {})

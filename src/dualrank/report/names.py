@@ -78,7 +78,7 @@ METHODS = {
     "click-model-document-ctr": Method(
         "DNN, click-through",
         "The same neural ranker, trained on the share of displays on which a page was clicked.",
-        "green",
+        "ink",
         ">",
     ),
     "auto": Method(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,6 @@ _TITLES = {
     "oracle-mode": "Learning to rank from biased clicks: oracle mode",
     "realistic-mode": "Learning to rank from biased clicks: realistic mode",
     "click-models": "Dual learning and click models",
-    "click-models-by-sessions": "Dual learning and click models, by sessions per list",
     "drift": "Learning to rank from biased clicks while users change",
 }
 _SETTINGS = {
@@ -47,6 +46,9 @@ _SETTINGS = {
     "documents": "Documents",
     "features": "Features",
     "ranker": "Ranker",
+    "users": "Users",
+    "sessions_per_list": "Sessions per list, on average",
+    "lists_per_query": "Lists per query",
     "steps": "Training steps",
     "batch_size": "Batch size",
     "eta": "Position bias, η",
@@ -72,7 +74,18 @@ class Drawing:
     caption: str
 
 
-def render_page(results: Results) -> str:
+@dataclass(frozen=True)
+class Section:
+    """A further table of an experiment, with what it shows."""
+
+    title: str
+    text: str
+    table: Markup
+    note: str
+    drawings: tuple[Drawing, ...] = ()
+
+
+def render_page(results: Results, sections: Sequence[Section] = ()) -> str:
     """The whole report as HTML: no script, style, font or picture from elsewhere."""
     table = ResultTable.from_results(results)
     settings = results.settings
@@ -84,12 +97,14 @@ def render_page(results: Results) -> str:
         table=Markup(table.html()) if table.rows and table.metrics else None,
         table_note=table.note,
         drawings=_drawings(results),
+        sections=sections,
         methods=_about_methods(results),
         reference=table.reference,
         test=_test(results),
         metric_definitions=_metric_definitions(settings),
         weights=bool(propensity_curves(results)),
         simulated=true_examination(results) is not None or "eta" in settings,
+        users=settings.get("users"),
         settings=described(settings),
         times=_times(results),
         version=settings.get("version"),
@@ -161,11 +176,12 @@ def _drawings(results: Results) -> list[Drawing]:
             )
     for name, (figure, caption) in drift_figures(results).items():
         found.append((name, figure, caption + band))
-    return [
-        Drawing(Markup(svg_inline(figure, name, caption)), caption)
-        for name, figure, caption in found
-        if figure is not None
-    ]
+    return [drawing(figure, name, caption) for name, figure, caption in found if figure is not None]
+
+
+def drawing(figure: Figure, name: str, caption: str) -> Drawing:
+    """A figure for the page, under a name that no other figure of the page has."""
+    return Drawing(Markup(svg_inline(figure, name, caption)), caption)
 
 
 def _summary(results: Results) -> str:

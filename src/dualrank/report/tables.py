@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -88,13 +88,30 @@ class ResultTable:
                     # The test compares methods over all values, not within one of them.
                     cells = tuple(cell and replace(cell, mark="") for cell in cells)
                 rows.append(Row(name, method(name).label + suffix, cells))
+        return cls.of_rows(
+            metrics,
+            rows if swept else with_best(rows),
+            results.significance,
+            first_metric=main_metric(results),
+        )
+
+    @classmethod
+    def of_rows(
+        cls,
+        columns: Sequence[str],
+        rows: Sequence[Row],
+        test: Mapping[str, Any],
+        *,
+        first_metric: str | None = None,
+    ) -> ResultTable:
+        """Any columns; `test` says by which significance test the cells are marked."""
         marked = any(cell and cell.mark for row in rows for cell in row.cells)
         return cls(
-            metrics=metrics,
-            rows=tuple(rows if swept else _with_best(rows)),
-            first_metric=main_metric(results),
-            alpha=float(results.significance.get("alpha", 0.05)) if marked else None,
-            reference=method(str(results.significance.get("reference", "dla"))).label,
+            metrics=tuple(columns),
+            rows=tuple(rows),
+            first_metric=first_metric,
+            alpha=float(test.get("alpha", 0.05)) if marked else None,
+            reference=method(str(test.get("reference", "dla"))).label,
         )
 
     @property
@@ -227,12 +244,11 @@ def _cell(results: Results, name: str, runs: Sequence[Run], metric: str) -> Cell
     if not values:
         return None
     mean, spread = mean_and_spread(values)
-    return Cell(mean, spread, significance_mark(results, name, metric))
+    return Cell(mean, spread, significance_mark(results.significance, name, metric))
 
 
-def significance_mark(results: Results, name: str, metric: str) -> str:
+def significance_mark(test: Mapping[str, Any], name: str, metric: str) -> str:
     """`+` where the method is significantly better than the reference, `−` where worse."""
-    test = results.significance
     p = test.get("p_values", {}).get(name, {}).get(metric)
     difference = test.get("difference", {}).get(name, {}).get(metric)
     if p is None or not difference or p > test.get("alpha", 0.05):
@@ -240,7 +256,8 @@ def significance_mark(results: Results, name: str, metric: str) -> str:
     return BETTER if difference > 0 else WORSE
 
 
-def _with_best(rows: Sequence[Row]) -> list[Row]:
+def with_best(rows: Sequence[Row]) -> list[Row]:
+    """Rows in which the best cell of each column is bold, the oracle's aside."""
     contest = [row for row in rows if row.method != "oracle"]
     if len(contest) < 2:
         return list(rows)

@@ -66,6 +66,7 @@ def verdict(results: Results) -> list[str]:
         _against_naive(compare(results, "naive", metric), metric_label(metric))
         or f"DLA reaches {_mean(results, 'dla', metric):.3f} {metric_label(metric)}.",
         _against_randlist(compare(results, "randlist", metric)),
+        _against_click_models(results, metric),
         _against_initial(compare(results, "initial", metric)),
         _against_oracle(compare(results, "oracle", metric)),
         _weights(results),
@@ -118,6 +119,28 @@ def _against_randlist(found: Comparison | None) -> str:
         return f"It is level with {what}, {cost}."
     side = "above" if found.gain > 0 else "below"
     return f"It is {abs(found.gain):.3f} {side} {what}{_aside(found)}, {cost}."
+
+
+def _against_click_models(results: Results, metric: str) -> str:
+    means = {
+        name: _mean(results, name, metric) or 0.0
+        for name in results.methods
+        if name.startswith("click-model-")
+    }
+    if not means:
+        return ""
+    best = max(means, key=means.__getitem__)
+    found = compare(results, best, metric)
+    assert found is not None
+    label = method(best).label.removeprefix("DNN, ")
+    which = f"the best of {len(means)} click models" if len(means) > 1 else "a click model"
+    if found.level:
+        return f"The relevance of {label}, {which}, serves as well."
+    side = "below" if found.gain > 0 else "above"
+    return (
+        f"Trained on the relevance of {label}, {which}, the same network is "
+        f"{abs(found.gain):.3f} {side} DLA{_aside(found)}."
+    )
 
 
 def _against_initial(found: Comparison | None) -> str:
