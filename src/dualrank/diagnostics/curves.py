@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dualrank.diagnostics.point import Point, not_measured
 from dualrank.diagnostics.study import Study
-from dualrank.propensity.propensity import Propensity
+from dualrank.propensity.propensity import NORMAL_95, Propensity
 
 NAME = "curves"
 # Curves that differ by less than this factor everywhere lead to the same ranker.
@@ -29,7 +29,6 @@ ALIKE = 1.2
 # Shares of the way from the harvested to the raw curve.
 SOME_WAY, MOST_OF_THE_WAY = 0.25, 0.5
 ERRORS = 3.0
-NORMAL_95 = 1.96
 
 
 @dataclass(frozen=True)

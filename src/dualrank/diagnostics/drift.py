@@ -24,6 +24,7 @@ from dualrank.diagnostics.point import Point, Status, not_measured, worst
 from dualrank.diagnostics.study import Study
 from dualrank.propensity.bootstrap import resampled_sums
 from dualrank.propensity.grouped_clicks import Cells, GroupedClicks
+from dualrank.propensity.propensity import NORMAL_95
 
 NAME = "drift"
 LEVEL = 0.01
@@ -94,8 +95,8 @@ def drift(study: Study) -> Point:
                 "part": change.part,
                 "against": change.against,
                 "factor": change.factor,
-                "low": change.factor * np.exp(-1.96 * change.error),
-                "high": change.factor * np.exp(1.96 * change.error),
+                "low": change.factor * np.exp(-NORMAL_95 * change.error),
+                "high": change.factor * np.exp(NORMAL_95 * change.error),
                 "p_values": change.p_values,
             }
             for change in changes

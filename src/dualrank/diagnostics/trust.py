@@ -35,7 +35,7 @@ from dualrank.diagnostics.trust_by_features import slope_along_the_list
 from dualrank.propensity.bootstrap import resampled_sums
 from dualrank.propensity.grouped_clicks import Cells
 from dualrank.propensity.harvesting import interventional_sums, log_curve_of_all_pairs
-from dualrank.propensity.propensity import Propensity
+from dualrank.propensity.propensity import NORMAL_95, Propensity
 
 NAME = "trust in the top"
 # The top's advantage for less relevant documents, beyond which it is worth knowing, or large.
@@ -74,8 +74,8 @@ def trust(study: Study) -> Point:
     p_value = float(2 * student.sf(abs(means[0]) / error, study.grouped.group_count - 1))
     numbers = {
         "advantage": advantage,
-        "low": advantage * np.exp(-1.96 * error),
-        "high": advantage * np.exp(1.96 * error),
+        "low": advantage * np.exp(-NORMAL_95 * error),
+        "high": advantage * np.exp(NORMAL_95 * error),
         "p_value": p_value,
         "less_relevant": np.exp(less[0] - less[0, 0]),
         "more_relevant": np.exp(more[0] - more[0, 0]),
@@ -132,7 +132,7 @@ def _by_features(study: Study, why: str) -> Point:
     clear = found.growth > ERRORS * found.error and found.relative > NOTABLE_GROWTH
     tells = (
         f"With every doubling of the rank a document's score tells {found.relative:+.0%} "
-        f"(± {1.96 * found.error / found.slope:.0%}) more about clicks"
+        f"(± {NORMAL_95 * found.error / found.slope:.0%}) more about clicks"
     )
     if not clear:
         return Point(NAME, "good", numbers, f"{tells}: no clear sign of trust in the top.")

@@ -19,7 +19,7 @@ from dualrank.learning.click_check import ClickCheck, Lead
 from dualrank.learning.fit import fit
 from dualrank.learning.options import Method
 from dualrank.learning.settings import TrainingSettings
-from dualrank.propensity.bootstrap import Evidence
+from dualrank.propensity.bootstrap import Evidence, log_ratio
 from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.rankers.network import DNN
 
@@ -60,7 +60,7 @@ class Twins:
         def missing(k: int) -> str:
             return f"position {k + 1} was never clicked in {grouped.impressions[k]} sessions"
 
-        return Evidence("dual learning", sums, _log_ratio, grouped.impressions, missing)
+        return Evidence("dual learning", sums, log_ratio, grouped.impressions, missing)
 
 
 def train_twins(
@@ -102,9 +102,3 @@ def train_twins(
         scores.append(model.predict(dataset))
     naive, dual = scores
     return Twins(naive, dual, check.lead(dual, naive), training, settings.max_weight)
-
-
-def _log_ratio(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio: NDArray[np.float64] = np.log(sums[..., 0, :]) - np.log(sums[..., 1, :])
-    return ratio

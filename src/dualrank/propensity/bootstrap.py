@@ -83,6 +83,13 @@ def with_intervals(
     )
 
 
+def log_ratio(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The log curve of two rows of sums, `[…, 2, positions]`: the logarithm of their ratio."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio: NDArray[np.float64] = np.log(sums[..., 0, :]) - np.log(sums[..., 1, :])
+    return ratio
+
+
 def resampled_sums(
     statistics: NDArray[np.float64], resamples: int = RESAMPLES, seed: int = 0
 ) -> NDArray[np.float64]:

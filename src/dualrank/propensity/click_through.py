@@ -10,9 +10,8 @@ that were shuffled it is right (see `randomisation`).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualrank.propensity.bootstrap import Evidence
+from dualrank.propensity.bootstrap import Evidence, log_ratio
 from dualrank.propensity.grouped_clicks import GroupedClicks
 
 
@@ -25,10 +24,5 @@ def click_through(grouped: GroupedClicks) -> Evidence:
         return f"position {k + 1} was never clicked in {grouped.impressions[k]} sessions"
 
     return Evidence(
-        "click-through", np.stack([clicks, shown], axis=1), _rate, grouped.impressions, missing
+        "click-through", np.stack([clicks, shown], axis=1), log_ratio, grouped.impressions, missing
     )
-
-
-def _rate(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log(sums[..., 0, :]) - np.log(sums[..., 1, :])

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrank.data.lists import PADDING, RankedLists
-from dualrank.propensity.bootstrap import Evidence
+from dualrank.propensity.bootstrap import Evidence, log_ratio
 from dualrank.propensity.grouped_clicks import GroupedClicks
 
 
@@ -53,7 +53,7 @@ def pair_swaps(grouped: GroupedClicks) -> Evidence:
         quiet = k if clicks[0, k] == 0 else 0
         return f"documents swapped between 1 and {k + 1} were never clicked at {quiet + 1}"
 
-    return Evidence("pair-swaps", statistics, _ratio, support, missing)
+    return Evidence("pair-swaps", statistics, log_ratio, support, missing)
 
 
 def swapped_lists(lists: RankedLists, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -80,8 +80,3 @@ def _digests(documents: NDArray[np.int32]) -> NDArray[np.uint64]:
     rng = np.random.default_rng(0)
     multipliers = rng.integers(2**63, size=documents.shape[1], dtype=np.uint64) * np.uint64(2)
     return documents.astype(np.uint64) @ (multipliers + np.uint64(1))
-
-
-def _ratio(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log(sums[..., 0, :]) - np.log(sums[..., 1, :])

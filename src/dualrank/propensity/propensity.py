@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from dualrank.errors import DataError
 from dualrank.storage import write_text
 
+NORMAL_95 = 1.959964
+"""Standard errors on either side of a 95% interval."""
+
 
 @dataclass(frozen=True, eq=False)
 class Propensity:

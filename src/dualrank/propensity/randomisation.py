@@ -21,12 +21,11 @@ from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
 from dualrank.errors import DataError
-from dualrank.propensity.bootstrap import Evidence
+from dualrank.propensity.bootstrap import Evidence, log_ratio
 from dualrank.propensity.grouped_clicks import GroupedClicks
-from dualrank.propensity.propensity import Propensity
+from dualrank.propensity.propensity import NORMAL_95, Propensity
 
 SESSIONS_PER_BLOCK = 50_000
-NORMAL_95 = 1.959964
 
 
 def collect_shuffled_clicks(
@@ -104,7 +103,7 @@ def shuffled(grouped: GroupedClicks) -> Evidence:
             f"that show {k + 1} documents"
         )
 
-    return Evidence("randomisation", statistics, _log_ratio, grouped.impressions, missing)
+    return Evidence("randomisation", statistics, log_ratio, grouped.impressions, missing)
 
 
 def position_memory(grouped: GroupedClicks) -> float:
@@ -124,8 +123,3 @@ def position_memory(grouped: GroupedClicks) -> float:
     squares = np.bincount(document, n * deviation**2)
     most = (np.maximum(times - 1, 0) * squares).sum()
     return float((total**2 - squares)[times > 1].sum() / most) if most > 0 else float("nan")
-
-
-def _log_ratio(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log(sums[..., 0, :]) - np.log(sums[..., 1, :])
