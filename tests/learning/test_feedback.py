@@ -15,6 +15,7 @@ from dualrank.data.lists import PADDING, RankedLists, top_lists
 from dualrank.errors import DataError
 from dualrank.learning.feedback import (
     Batch,
+    EstimatedRelevance,
     Judgments,
     LoggedClicks,
     SimulatedClicks,
@@ -251,3 +252,30 @@ def test_many_users_in_front_of_a_list_give_their_mean_clicks(user):
     assert batch.drawn == 20
     assert np.allclose(batch.labels * 500, np.rint(batch.labels * 500), atol=1e-3)
     np.testing.assert_allclose(batch.labels.mean(axis=0), expected, atol=0.03)
+
+
+def unclicked_log(lists, sessions):
+    clicks = np.zeros((len(sessions), lists.depth), bool)
+    return ClickLog.from_clicks(lists, np.arange(len(sessions)), clicks, np.array(sessions))
+
+
+def test_estimated_relevance_is_the_label_wherever_a_document_is_displayed():
+    lists = RankedLists(np.array([[0, 1, 2], [2, 0, PADDING]], np.int32), np.zeros(2, np.int32))
+    relevance = np.array([0.1, 0.2, 0.3])
+    feedback = EstimatedRelevance(unclicked_log(lists, [3, 1]), relevance)
+    batch = feedback.draw(40_000, np.random.default_rng(0))
+    shown = batch.documents != PADDING
+    expected = np.where(shown, relevance[batch.documents], 0)
+    np.testing.assert_allclose(batch.labels, expected, rtol=1e-6)
+    # Lists come in proportion to their sessions, 3 to 1, with an error of 0.2%.
+    assert (batch.documents[:, 0] == 0).mean() == pytest.approx(0.75, abs=0.01)
+
+
+def test_lists_without_relevance_are_drawn_but_left_out():
+    lists = RankedLists(np.array([[0, 1], [2, 3]], np.int32), np.array([0, 1], np.int32))
+    feedback = EstimatedRelevance(unclicked_log(lists, [1, 1]), np.array([0.5, 0, 0, 0]))
+    batch = feedback.draw(1_000, np.random.default_rng(0))
+    assert batch.drawn == 1_000
+    assert set(batch.documents[:, 0]) == {0}
+    with pytest.raises(DataError, match="no displayed document has any relevance"):
+        EstimatedRelevance(unclicked_log(lists, [1, 1]), np.zeros(4))

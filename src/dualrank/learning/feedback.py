@@ -135,6 +135,29 @@ class LoggedClicks:
         )
 
 
+class EstimatedRelevance:
+    """What a click model takes for relevance, in the place of clicks.
+
+    `relevance` has a value for every query–document pair of the log, which is the label of the pair
+    wherever it is displayed; lists are drawn in proportion to their sessions, as for clicks.
+    """
+
+    def __init__(self, log: ClickLog, relevance: NDArray[np.floating]) -> None:
+        require_comparisons(log.lists)
+        self.lists = log.lists
+        self._labels = log.lists.gather(relevance.astype(np.float32))
+        if not self._labels.any():
+            raise DataError("no displayed document has any relevance: nothing to learn from")
+        self._cumulative = np.cumsum(log.sessions_per_list)
+
+    def draw(self, size: int, rng: np.random.Generator) -> Batch:
+        """Draw lists in proportion to their sessions."""
+        tickets = rng.integers(self._cumulative[-1], size=size)
+        chosen = np.searchsorted(self._cumulative, tickets, side="right")
+        chosen = chosen[self._labels[chosen].any(axis=1)]
+        return Batch(self.lists.documents[chosen], self._labels[chosen], size)
+
+
 def _together(
     log: ClickLog, context: str | None
 ) -> tuple[NDArray[np.integer], NDArray[np.int32] | None, NDArray[np.int64], NDArray[np.int64]]:
