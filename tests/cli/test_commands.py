@@ -31,6 +31,7 @@ COMMANDS = (
     "reproduce oracle-mode",
     "reproduce realistic-mode",
     "reproduce click-models",
+    "generate-web",
     "reproduce drift",
     "reproduce scenarios",
     "diagnose",

@@ -2,10 +2,12 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from dualrank.clicks.users import make_user
-from dualrank.documents.small_web import WebSize, generate_web
+from dualrank.documents.small_web import WebSize
 from dualrank.documents.tokens import Tokeniser
 from dualrank.errors import DataError, SettingsError
 from dualrank.experiments.click_models import (
@@ -20,6 +22,7 @@ from dualrank.experiments.click_models import (
 )
 from dualrank.experiments.own_log import OwnLog, extract_own
 from dualrank.experiments.text_collection import TextCollection
+from dualrank.experiments.web_files import write_web
 
 SIZE = WebSize(pages=300, queries=60, topics=5, subtopics=3)
 COLLECTION = TextCollection(size=SIZE)
@@ -83,22 +86,11 @@ def test_bad_settings_are_refused():
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
     """The small web as a user's own files."""
-    import pyarrow.parquet as pq
-
     folder = tmp_path_factory.mktemp("own")
-    web = generate_web(SIZE)
-    staged = stage(COLLECTION.load(0), 0)
-    log = simulate_log(staged, [make_user("pbm")], Log(12), 0)
-    pq.write_table(log.to_table(), folder / "clicks.parquet")
-    with (folder / "pages.jsonl").open("w") as out:
-        out.writelines(json.dumps(row) + "\n" for row in web.pages.rows)
-    texts = zip(web.queries.query_ids, web.queries.texts, strict=True)
-    rows = "".join(f"{name}\t{text}\n" for name, text in texts)
-    (folder / "queries.tsv").write_text("query_id\tquery\n" + rows)
-    test = staged.test
-    judged = zip(test.query_ids[test.query_of_document], test.doc_ids, test.grades, strict=True)
-    rows = "".join(f"{query} 0 {document} {grade:g}\n" for query, document, grade in judged)
-    (folder / "judgments.qrels").write_text(rows + f"{test.query_ids[0]} 0 unknown-page 3\n")
+    counts = write_web(folder, log=Log(12), population="pbm", size=SIZE)
+    assert (counts["pages"], counts["queries"]) == (300, 60)
+    with (folder / "judgments.qrels").open("a") as out:
+        out.write(f"{COLLECTION.load(0).test.query_ids[0]} 0 unknown-page 3\n")
     return folder
 
 
@@ -130,6 +122,14 @@ def test_table_3_of_own_data(own):
     assert by_sessions is None
     assert table.methods == ["dla", "initial"]
     assert "initial" in table.significance["p_values"]
+
+
+def test_one_query_is_not_enough_to_learn_from_and_to_choose_by(own, tmp_path):
+    table = pq.read_table(own / "clicks.parquet")
+    one = str(own_log(own).load().train.query_ids[0])
+    pq.write_table(table.filter(pc.equal(table["query_id"], one)), tmp_path / "one.parquet")
+    with pytest.raises(DataError, match="only one query without judgments"):
+        own_log(own, log=tmp_path / "one.parquet").load()
 
 
 def test_lists_with_too_few_sessions_leave_nothing(own):

@@ -1,4 +1,4 @@
-"""`dualrank reproduce click-models`."""
+"""`dualrank reproduce click-models` and `dualrank generate-web`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 
 def add_to(app: typer.Typer) -> None:
-    """Register the command, in the group that `experiments` made."""
+    """Register the commands, the first in the group that `experiments` made."""
     reproduce.command("click-models")(click_models)
+    app.command("generate-web")(generate_web)
 
 
 def click_models(
@@ -151,6 +152,35 @@ def click_models(
         console.print(sessions_table(by_sessions).rich(console.width))
         console.print(" ".join(crossings(by_sessions)) + "\n")
     print_report(table, console, files)
+
+
+def generate_web(
+    out: Annotated[Path, typer.Argument(help="The directory to write to.")],
+    sessions: Annotated[int, typer.Option(help="Sessions per list, on average.", min=1)] = 20,
+    user: Annotated[
+        str, typer.Option(help="Who clicks: mixed, or pbm, ubm, dbn, dcm, cascade, pbm-trust, …")
+    ] = "mixed",
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Write a small generated web with a click log, in the formats of your own data.
+
+    pages.jsonl, queries.tsv, clicks.parquet and judgments.qrels: what `dualrank index`, `features`
+    and `reproduce click-models` read, to try them before your own data are there.
+
+    Example: dualrank generate-web web/
+    """
+    from dualrank.experiments.click_models import Log
+    from dualrank.experiments.web_files import write_web
+
+    with one_bar("generating") as report:
+        counts = write_web(out, log=Log(sessions, popularity=True), population=user, seed=seed)
+        report(1, 1)
+    if as_json:
+        print_json({"folder": str(out)} | counts)
+        return
+    parts = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+    typer.echo(f"{out}: {parts}")
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ from dualrank.data.dataset import Dataset
 from dualrank.documents.candidates import extract
 from dualrank.documents.features import FEATURE_NAMES
 from dualrank.documents.pages import HeldPages
-from dualrank.documents.small_web import MAX_GRADE, WebSize, generate_web
+from dualrank.documents.small_web import MAX_GRADE, SmallWeb, WebSize, generate_web
 from dualrank.documents.tables import Pairs, Queries
 from dualrank.documents.tokens import Tokeniser
 from dualrank.errors import DataError, SettingsError
@@ -64,7 +64,7 @@ class TextCollection:
     def load(self, seed: int) -> TextSplits:
         """Features and grades of the queries to learn from and to test on."""
         if self.name == "small-web":
-            return _small_web(self.size, seed)
+            return split_web(generate_web(self.size, seed), seed)
         folder = self.root / self.name.replace("-", "_")  # type: ignore[operator]
         return {"msrd-movies": _movies, "nfcorpus": _nfcorpus, "stanford-web": _stanford}[
             self.name
@@ -84,8 +84,8 @@ def engine_scores(dataset: Dataset) -> NDArray[np.float64]:
     return dataset.features[:, ENGINE].astype(np.float64)
 
 
-def _small_web(size: WebSize, seed: int) -> TextSplits:
-    web = generate_web(size, seed)
+def split_web(web: SmallWeb, seed: int) -> TextSplits:
+    """A fifth of the queries of a generated web test; candidates are BM25's best pages."""
     found = extract(web.pages, web.queries, CANDIDATES, jobs=1)
     pairs = found.candidates
     page = np.array([int(name.removeprefix("page")) for name in found.pages.doc_ids.tolist()])
