@@ -84,7 +84,7 @@ def click_models(
         ClickModels,
         run_click_models,
     )
-    from dualrank.experiments.own_log import OwnLog, extract_own
+    from dualrank.experiments.own_log import MIN_SESSIONS, OwnLog, extract_own
     from dualrank.experiments.text_collection import TextCollection
     from dualrank.report.by_sessions import crossings, sessions_table
     from dualrank.report.head_and_tail import head_and_tail
@@ -105,6 +105,9 @@ def click_models(
         found.write(features)
         collection = OwnLog.of(features, log, judgments, min_sessions)
         words += [f"{name} {path}" for name, path in own.items()]
+        words += [f"--stemmer {stemmer}"] * (stemmer is not None)
+        words += ["--stop-words"] * stop_words + ["--chinese"] * chinese
+        words += [f"--min-sessions {min_sessions}"] * (min_sessions != MIN_SESSIONS)
     elif any(own.values()):
         missing = ", ".join(name for name, path in own.items() if path is None)
         raise SettingsError(f"own data are pages, queries, log and judgments; give also {missing}")
