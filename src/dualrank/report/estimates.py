@@ -94,6 +94,6 @@ def _half_widths(found: Propensity) -> list[str]:
     """
     if found.high is None:
         return []
-    ratios = np.nan_to_num(found.high / found.examination, nan=np.inf)
+    ratios = np.nan_to_num(found.high / found.examination, nan=np.inf, posinf=np.inf)
     words = [f"±{r - 1:.0%}" if r < 1.5 else f"×{r:.2g}" for r in ratios]
     return ["", *(word.replace("inf", "∞") for word in words[1:])]
