@@ -107,7 +107,7 @@ def test_a_gpu_that_is_not_there_is_one_sentence(command, words):
 
 def test_event_files_hold_the_loss_the_curve_and_the_validation(command, words, tmp_path):
     reading = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    assert command(*words, "--tensorboard")[0] == 0
+    assert command(*words, "--tensorboard", "--no-diagnosis")[0] == 0
     for name in ("model", "twin"):
         events = reading.EventAccumulator(str(tmp_path / "m" / "tensorboard" / name)).Reload()
         scalars = events.Tags()["scalars"]
@@ -132,7 +132,7 @@ def test_without_tensorboard_one_sentence_says_how_to_get_it(command, words, mon
 def test_features_are_evaluated_and_ranked_by_the_names_that_the_model_knows(
     command, words, folder, tmp_path
 ):
-    assert command(*words, "--no-twin")[0] == 0
+    assert command(*words, "--no-twin", "--no-diagnosis")[0] == 0
     told = []
     for name in ("features", "swapped"):
         code, out, _ = command("evaluate", tmp_path / "m", folder / f"{name}.parquet", "--json")
@@ -146,10 +146,26 @@ def test_judged_queries_are_validated_by_the_names_of_the_features(command, word
     values = []
     for name in ("features", "swapped"):
         judged = folder / f"{name}.parquet"
-        code, out, _ = command(*words, "--no-twin", "--validation", judged, "--json")
+        code, out, _ = command(
+            *words, "--no-twin", "--no-diagnosis", "--validation", judged, "--json"
+        )
         assert code == 0
         values.append(json.loads(out)["best_value"])
     assert values[0] == values[1]
+
+
+def test_a_damaged_checkpoint_is_refused_and_a_fresh_start_goes_past_it(command, words, tmp_path):
+    checkpoint = tmp_path / "m" / "checkpoint.safetensors"
+    checkpoint.parent.mkdir()
+    checkpoint.write_bytes(b"what a broken disk gives back")
+    quick = [*words, "--no-twin", "--no-diagnosis"]
+    code, _, err = command(*quick)
+    assert code == 2
+    assert f"{checkpoint}: not a readable checkpoint" in err
+    assert err.count("\n") == 1
+    assert checkpoint.exists()
+    assert command(*quick, "--fresh")[0] == 0
+    assert not checkpoint.exists()
 
 
 def test_torchrun_trains_the_model_of_one_process(words, folder, tmp_path):

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from dualrank.data.dataset import Dataset
     from dualrank.learning.team import Team
     from dualrank.learning.trainer import Record
-    from dualrank.propensity.propensity import Propensity
 
 
 logger = logging.getLogger(__name__)
@@ -140,6 +139,13 @@ def train(
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Write TensorBoard event files beside the model.")
     ] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume/--fresh",
+            help="Go on from the checkpoint of an interrupted run, or start anew.",
+        ),
+    ] = True,
     twin: Annotated[
         bool, typer.Option(help="Train a ranker without correction too, and compare.")
     ] = True,
@@ -210,7 +216,7 @@ def train(
         method.value,
         rankers[ranker],
         None if position_model is None else position_model.value,
-        _curve_context(position_model, context, given),
+        _curve_context(position_model, context),
         click_model,
         min_sessions,
     )
@@ -218,6 +224,8 @@ def train(
     if tensorboard:
         require_tensorboard()
     out.mkdir(parents=True, exist_ok=True)
+    if not resume:
+        _remove_checkpoints(out)
     dataset = _read(features)
     click_log = open_log(
         log,
@@ -287,8 +295,7 @@ def train(
             diagnosed = diagnose(click_log, dataset, seed=seed, progress=report)
         write_text(out / "diagnosis.json", diagnosed.to_json())
     write_training_report(model, out / "report.html", diagnosed)
-    for left in out.glob("checkpoint*.safetensors"):
-        left.unlink()
+    _remove_checkpoints(out)
     history = model.training.get("history", {})
     learned = None if model.propensity is None else model.propensity.examination.tolist()
     if as_json:
@@ -400,12 +407,10 @@ def evaluate(
     result_console().print(table)
 
 
-def _curve_context(
-    model: PositionModel | None, contexts: list[str] | None, given: Propensity | None
-) -> str | None:
-    """The column that gives each of its values a curve, learned or given."""
+def _curve_context(model: PositionModel | None, contexts: list[str] | None) -> str | None:
+    """The column that gives each of its values a curve."""
     if model is not PositionModel.contextual:
-        return given.context if given is not None and given.context in (contexts or ()) else None
+        return None
     if contexts is None or len(contexts) != 1:
         raise SettingsError(
             "--position-model contextual takes one --context, the column of the log whose values "
@@ -443,6 +448,11 @@ def _scores(path: Path, dataset: Dataset) -> NDArray[np.floating[Any]]:
     if path.is_dir():
         return Model.load(path).predict(dataset)
     return read_run(path, dataset)
+
+
+def _remove_checkpoints(out: Path) -> None:
+    for left in out.glob("checkpoint*.safetensors"):
+        left.unlink(missing_ok=True)
 
 
 def _share_or_file(text: str) -> Path | float:
