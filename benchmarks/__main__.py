@@ -5,6 +5,7 @@ import sys
 
 MODULES = (
     "training",
+    "list_training",
     "evaluation",
     "letor_reading",
     "log_reduction",

@@ -59,14 +59,14 @@ BY_LIST = """
 """
 
 
-def paper_log(seed: int = 0) -> tuple[Dataset, ClickLog]:
-    """A log of the paper's size, from the project's own generator and simulated users."""
-    data = with_document_ids(World(FEATURES).generate(DOCUMENTS // 24, seed=seed))
-    lists = rank_initially(data, seed=seed, rankings=8)
-    rng = np.random.default_rng(seed)
-    chosen = rng.permutation(len(lists))[:LISTS]
+def paper_log(share: float = 1.0) -> tuple[Dataset, ClickLog]:
+    """A log of the paper's size, or a share of it, from the project's own simulated users."""
+    data = with_document_ids(World(FEATURES).generate(round(share * DOCUMENTS / 24), seed=0))
+    lists = rank_initially(data, seed=0, rankings=8)
+    rng = np.random.default_rng(0)
+    chosen = rng.permutation(len(lists))[: round(share * LISTS)]
     lists = RankedLists(lists.documents[chosen], lists.queries[chosen])
-    return data, sample_log(data, lists, PositionBasedUser(), SESSIONS, rng)
+    return data, sample_log(data, lists, PositionBasedUser(), round(share * SESSIONS), rng)
 
 
 def write_log(path: Path) -> None:
