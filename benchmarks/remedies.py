@@ -54,16 +54,9 @@ PULL = 0.1
 class Dropout(DualLearning):
     """Every click counts half by its weight, and half as if position did not matter."""
 
-    def weigh(
-        self,
-        log_relevance: Tensor,
-        labels: Tensor,
-        mask: Tensor,
-        drawn: int,
-        contexts: Tensor | None = None,
-    ) -> Tensor:
+    def weights(self, contexts: Tensor | None = None) -> Tensor:
         """The mean over lists with and without the position."""
-        return (1 + super().weigh(log_relevance, labels, mask, drawn, contexts)) / 2
+        return (1 + super().weights(contexts)) / 2
 
 
 class AnchoredVariables(PositionVariables):

@@ -320,6 +320,11 @@ def test_curves_by_context_come_from_a_column_of_the_log(
     held = json.loads((tmp_path / "m" / "propensity.json").read_text())
     assert held["context"] == "device"
     assert set(held["contexts"]) == {"phone", "desk"}
+    given = ("--method", "ipw", "--propensity", tmp_path / "m" / "propensity.json")
+    by_device = (*words[:-1], tmp_path / "again", *given, "--context", "device")
+    assert command(*by_device)[0] == 0
+    told = json.loads((tmp_path / "again" / "manifest.json").read_text())
+    assert told["training"]["context"] == "device"
     code, _, err = command(*words, "--position-model", "contextual")
     assert code == 2
     assert "takes one --context" in err

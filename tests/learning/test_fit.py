@@ -25,6 +25,7 @@ from dualrank.rankers.ranking_svm import RankingSVM
 
 QUICK = TrainingSettings(steps=40, batch_size=32, validate_every=10)
 TRUTH = Propensity.of(PositionBasedUser().curve)
+BY_LAYOUT = replace(TRUTH, details={"context": "layout", "contexts": {}})
 
 RECIPES = {
     "dla": {"method": "dla", "ranker": DNN((8,))},
@@ -258,7 +259,23 @@ def test_validation_data_need_grades(log, dataset):
         ),
         (
             {"method": "naive", "position_model": "network"},
-            "method naive learns no examination, so it takes no position model or context",
+            "method naive learns no examination, so it takes no position model",
+        ),
+        (
+            {"method": "naive", "context": "device"},
+            "method naive has no curves, so it takes no context",
+        ),
+        (
+            {"method": "ipw", "propensity": TRUTH, "context": "device"},
+            "the propensity has no curves by device",
+        ),
+        (
+            {"method": "ipw", "propensity": BY_LAYOUT, "context": "device"},
+            "the propensity has no curves by device, but by layout",
+        ),
+        (
+            {"method": "naive", "ranker": RankingSVM(), "context": "device"},
+            "the Ranking SVM knows one curve, so it takes no context",
         ),
         ({"validation": 1.0}, "validation is a share between 0 and 1, not 1.0"),
         ({"validation": -0.1}, "validation is a share between 0 and 1, not -0.1"),

@@ -236,8 +236,8 @@ def test_a_click_at_padding_would_teach_nothing():
 
 def test_given_propensities_weigh_by_their_inverse_up_to_the_depth_and_the_clip():
     propensity = Propensity.of([0.8, 0.4, 0.1, 0.01])
-    assert GivenPropensity(propensity, 3).weights().tolist() == pytest.approx([1, 2, 8])
-    assert GivenPropensity(propensity, 3, 5.0).weights().tolist() == pytest.approx([1, 2, 5])
+    assert GivenPropensity(propensity, 3).weights()[0].tolist() == pytest.approx([1, 2, 8])
+    assert GivenPropensity(propensity, 3, 5.0).weights()[0].tolist() == pytest.approx([1, 2, 5])
     assert GivenPropensity(propensity, 3).propensity() is propensity
     assert GivenPropensity(propensity, 3).optimizer() is None
 
@@ -252,3 +252,13 @@ def test_without_correction_every_click_counts_one_and_nothing_is_believed():
     assert weighting.weights() == 1.0
     assert weighting.propensity() is None
     assert weighting.optimizer() is None
+
+
+def test_given_curves_by_context_weigh_each_session_by_its_own():
+    curves = {"phone": {"examination": [1.0, 0.1]}, "desk": {"examination": [1.0, 0.5]}}
+    given = Propensity(
+        np.array([1.0, 0.2]), "dla", details={"context": "device", "contexts": curves}
+    )
+    weighting = GivenPropensity(given, 2, contexts=("desk", "tablet", "phone"))
+    rows = weighting.weights(torch.tensor([2, 0, 1, 2]))
+    assert rows[:, 1].tolist() == pytest.approx([10, 2, 5, 10])

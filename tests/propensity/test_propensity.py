@@ -102,3 +102,23 @@ def test_intervals_are_read_on_the_scale_of_the_examination(tmp_path):
     assert read.examination.tolist() == pytest.approx([1, 0.5])
     assert read.low.tolist() == pytest.approx([1, 0.4])
     assert read.high.tolist() == pytest.approx([1, 0.6])
+
+
+def test_curves_by_context_are_propensities(tmp_path):
+    path = tmp_path / "p.json"
+    curves = '"contexts": {"phone": {"sessions": 7, "examination": [2.0, 1.0]}}'
+    path.write_text('{"examination": [1, 0.6], "context": "device", ' + curves + "}")
+    read = Propensity.read(path)
+    assert read.context == "device"
+    assert read.by_context["phone"].examination.tolist() == [1.0, 0.5]
+    assert read.by_context["phone"].sessions == 7
+    read.write(path)
+    assert Propensity.read(path).by_context.keys() == {"phone"}
+
+
+@pytest.mark.parametrize("contexts", ['["phone"]', '{"phone": {"sessions": 7}}', '{"phone": 3}'])
+def test_contexts_without_curves_are_refused(tmp_path, contexts):
+    path = tmp_path / "p.json"
+    path.write_text('{"examination": [1, 0.6], "context": "device", "contexts": ' + contexts + "}")
+    with pytest.raises(DataError, match="not a propensity file"):
+        Propensity.read(path)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from dualrank.data.dataset import Dataset
     from dualrank.learning.team import Team
     from dualrank.learning.trainer import Record
+    from dualrank.propensity.propensity import Propensity
 
 
 logger = logging.getLogger(__name__)
@@ -216,7 +217,7 @@ def train(
         method.value,
         rankers[ranker],
         None if position_model is None else position_model.value,
-        _curve_context(position_model, context),
+        _curve_context(position_model, context, given),
         click_model,
         min_sessions,
     )
@@ -407,10 +408,12 @@ def evaluate(
     result_console().print(table)
 
 
-def _curve_context(model: PositionModel | None, contexts: list[str] | None) -> str | None:
-    """The column that gives each of its values a curve."""
+def _curve_context(
+    model: PositionModel | None, contexts: list[str] | None, given: Propensity | None
+) -> str | None:
+    """The column that gives each of its values a curve, learned or given."""
     if model is not PositionModel.contextual:
-        return None
+        return given.context if given is not None and given.context in (contexts or ()) else None
     if contexts is None or len(contexts) != 1:
         raise SettingsError(
             "--position-model contextual takes one --context, the column of the log whose values "

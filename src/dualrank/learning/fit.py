@@ -77,7 +77,8 @@ def fit(
 
     `position_model` is the form of what `dla` learns about examination: `variables` (one per
     position, the default), a `network`, a `recurrent` one, or `contextual`: a curve for every value
-    of the log's column `context`, such as a device.
+    of the log's column `context`, such as a device. With a `propensity` that has such curves,
+    `ipw` with the same `context` weighs every session by its own.
 
     Training goes on from `checkpoint` where there is one. `progress` hears how far it is, `record`
     the loss, the curve and the validation of some steps (see `event_files`).
@@ -116,7 +117,9 @@ def fit(
         "reading": None if log.reading is None else log.reading.to_dict(),
     }
     if method == "dla":
-        training |= {"position_model": position_model, "context": context}
+        training["position_model"] = position_model
+    if method in ("dla", "ipw"):
+        training["context"] = context
     relevance = None
     if extraction is not None:
         training |= {"click_model": extraction[0], "min_sessions": extraction[1]}
@@ -296,7 +299,8 @@ def _weighting(
     if position_model is not None:
         return DualLearning(depth, settings, _build(position_model, log, settings.seed, context))
     if propensity is not None:
-        return GivenPropensity(propensity, depth, settings.max_weight)
+        contexts = None if context is None else log.column(context).names
+        return GivenPropensity(propensity, depth, settings.max_weight, contexts)
     return NoCorrection()
 
 

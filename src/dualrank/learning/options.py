@@ -44,6 +44,11 @@ class Options:
             raise SettingsError("method ipw needs a propensity; dla learns it from the clicks")
         if method != "ipw" and propensity is not None:
             raise SettingsError(f"method {method} takes no propensity; ipw does")
+        if propensity is not None and self.context not in (None, propensity.context):
+            raise SettingsError(
+                f"the propensity has no curves by {self.context}"
+                + (f", but by {propensity.context}" if propensity.context else "")
+            )
         if isinstance(self.ranker, RankingSVM):
             self._check_svm()
         if not isinstance(validation, Dataset):
@@ -63,6 +68,8 @@ class Options:
     def _check_svm(self) -> None:
         if self.method == "dla":
             raise SettingsError("the Ranking SVM has no dual learning; use method ipw or naive")
+        if self.context is not None:
+            raise SettingsError("the Ranking SVM knows one curve, so it takes no context")
         if self.method == "click-model":
             raise SettingsError("the Ranking SVM learns from clicks, not from extracted relevance")
 
@@ -70,11 +77,12 @@ class Options:
     def position_model_name(self) -> PositionModelName | None:
         """The position model that is meant; a context means the contextual one."""
         if self.method not in ("dla", "auto"):
-            if self.position_model is not None or self.context is not None:
+            if self.position_model is not None:
                 raise SettingsError(
-                    f"method {self.method} learns no examination, so it takes no position model or "
-                    "context"
+                    f"method {self.method} learns no examination, so it takes no position model"
                 )
+            if self.context is not None and self.method != "ipw":
+                raise SettingsError(f"method {self.method} has no curves, so it takes no context")
             return None
         chosen = self.position_model or ("variables" if self.context is None else "contextual")
         for known in POSITION_MODELS:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -85,23 +86,32 @@ class NoCorrection(Unlearned):
 class GivenPropensity(Unlearned):
     """Inverse propensity weighting with examination that was measured elsewhere.
 
-    One curve serves all sessions: curves per context, which a propensity may hold in its details,
-    are not used.
+    Where sessions are told apart by a column with these `contexts`, each is weighted by the curve
+    of its own; one that the propensity does not know, by the common curve.
     """
 
-    def __init__(self, propensity: Propensity, depth: int, max_weight: float = torch.inf) -> None:
-        if propensity.depth < depth:
-            raise SettingsError(
-                f"lists show {depth} documents, but the propensity knows {propensity.depth} "
-                "positions"
-            )
+    def __init__(
+        self,
+        propensity: Propensity,
+        depth: int,
+        max_weight: float = torch.inf,
+        contexts: Sequence[str] | None = None,
+    ) -> None:
+        known = propensity.by_context if contexts is not None else {}
+        curves = [known.get(name, propensity) for name in contexts or ("",)]
+        for curve in curves:
+            if curve.depth < depth:
+                raise SettingsError(
+                    f"lists show {depth} documents, but the propensity knows {curve.depth} "
+                    "positions"
+                )
         self._propensity = propensity
-        weights = torch.from_numpy(propensity.weights[:depth]).float()
-        self._weights = weights.clamp(max=max_weight)
+        weights = np.stack([curve.weights[:depth] for curve in curves])
+        self._weights = torch.from_numpy(weights).float().clamp(max=max_weight)
 
     def weights(self, contexts: Tensor | None = None) -> Tensor:
         """P(o_1)/P(o_i) as measured."""
-        return self._weights
+        return self._weights if contexts is None else self._weights[contexts]
 
     def to(self, device: torch.device) -> None:
         """Move the weights."""

@@ -160,7 +160,7 @@ class ContextualPositions(PositionModel):
         return [slope.sum(0), (self._stretch * (slope + prior)).view(-1)]
 
     def propensity(self) -> Propensity:
-        """The mean of the curves over sessions, with the curve of every context in the details."""
+        """The mean of the curves over sessions, and the curve of every context (`by_context`)."""
         curves, counts = self.examination(), list(self.sessions.values())
         details = {
             "context": self.column,

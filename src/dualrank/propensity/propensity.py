@@ -61,6 +61,20 @@ class Propensity:
         """The inverse propensity weights P(o_1)/P(o_i)."""
         return 1.0 / self.examination
 
+    @property
+    def context(self) -> str | None:
+        """The column of the log whose values have curves of their own, if there is one."""
+        name = self.details.get("context")
+        return None if name is None else str(name)
+
+    @property
+    def by_context(self) -> dict[str, Propensity]:
+        """The curve of every value of `context`."""
+        return {
+            name: Propensity.of(curve["examination"], self.method, int(curve.get("sessions", 0)))
+            for name, curve in self.details.get("contexts", {}).items()
+        }
+
     def to_json(self) -> str:
         """The Propensity JSON of the file contract."""
 
@@ -104,11 +118,13 @@ class Propensity:
             sessions = int(content.pop("sessions", None) or 0)
             support = content.pop("support", None)
             counted = None if support is None else np.asarray(support, dtype=np.int64)
+            found = cls(known.examination, known.method, sessions, low, high, content, counted)
+            _ = found.by_context
         except DataError as error:
             raise DataError(f"{path}: {error}") from error
-        except (TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{path}: not a propensity file: {error}") from error
-        return cls(known.examination, known.method, sessions, low, high, content, counted)
+        return found
 
 
 def _bound(values: Any, examination: Any, unknown: float) -> NDArray[np.float64] | None:
