@@ -40,7 +40,8 @@ from dualrank.learning.weighting import DualLearning
 from dualrank.propensity.position_models import PositionVariables
 from dualrank.rankers.network import DNN
 from dualrank.report.drawing import LEGEND, new_figure, title
-from dualrank.report.theme import LIGHT
+from dualrank.report.theme import LIGHT, svg_file
+from dualrank.storage import write_text
 
 # Chosen on other judged queries than those that are printed.
 FAST = TrainingSettings(steps=1_600, learning_rate=0.4, device="cpu")
@@ -196,8 +197,10 @@ def draw_growth(
         ax.loglog(sessions, values, color=LIGHT[color], marker=marker, lw=1.8, label=name)
     ax.set_xlabel(f"sessions over the same {SMALL_LISTS:,} lists")
     title(ax, "Processor seconds of an epoch")
+    ax.minorticks_off()
+    ax.set_ylim(top=20 * by_sessions.max())
     ax.legend(loc="upper left", **LEGEND)
-    figure.savefig(path, bbox_inches="tight")
+    write_text(path, svg_file(figure))
 
 
 def quality(run: Trainer, judged: Dataset, scaled: np.ndarray) -> tuple[float, float]:

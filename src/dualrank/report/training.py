@@ -44,11 +44,11 @@ def render_training(model: Model, diagnosis: Diagnosis | None = None, command: s
     return render(
         "training.html",
         title="A ranker learned from clicks",
-        summary=f"{training.get('method')} · {training.get('ranker')} · "
-        f"{model.scaler.input_count} features",
+        summary=" · ".join(_summary(model)),
         verdict=verdict(training),
-        drawings=_drawings(model, diagnosis),
+        drawings=_drawings(model),
         diagnosis=None if diagnosis is None else in_words(diagnosis),
+        by_method=None if diagnosis is None else curves_drawing(diagnosis),
         curves=[(name, [f"{each:.3f}" for each in curve]) for name, curve in curves.items()],
         positions=range(1, 1 + max((len(curve) for curve in curves.values()), default=0)),
         reading=None if reading is None else _reading(ReadingReport.from_dict(reading)),
@@ -56,6 +56,15 @@ def render_training(model: Model, diagnosis: Diagnosis | None = None, command: s
         version=training.get("version"),
         command=command,
     )
+
+
+def _summary(model: Model) -> list[str]:
+    training = model.training
+    told = [str(training.get("method")), str(training.get("ranker"))]
+    told.append(f"{model.scaler.input_count} features")
+    if training.get("reading"):
+        told.append(f"{ReadingReport.from_dict(training['reading']).kept:,} sessions")
+    return told
 
 
 def verdict(training: dict[str, Any]) -> list[str]:
@@ -91,7 +100,7 @@ def curves_of(model: Model) -> dict[str, list[float]]:
     return curves
 
 
-def _drawings(model: Model, diagnosis: Diagnosis | None) -> list[Drawing]:
+def _drawings(model: Model) -> list[Drawing]:
     found = {
         "examination": (
             examination_figure(curves_of(model)),
@@ -104,13 +113,11 @@ def _drawings(model: Model, diagnosis: Diagnosis | None) -> list[Drawing]:
             "lines, not their heights." * isinstance(model.training.get("validation"), float),
         ),
     }
-    drawings = [
+    return [
         Drawing(Markup(svg_inline(figure, name, caption)), caption)
         for name, (figure, caption) in found.items()
         if figure is not None
     ]
-    by_method = None if diagnosis is None else curves_drawing(diagnosis)
-    return drawings if by_method is None else [*drawings, by_method]
 
 
 def examination_figure(curves: dict[str, list[float]]) -> Figure | None:
@@ -149,7 +156,7 @@ def learning_figure(training: dict[str, Any]) -> Figure | None:
     ax.set_xlabel("training steps")
     few_ticks(ax, "x")
     title(ax, "Validation (a dot: the ranker that was kept)")
-    ax.legend(loc="lower right", **LEGEND)
+    ax.legend(loc="best", **LEGEND)
     return figure
 
 
