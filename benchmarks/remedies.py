@@ -44,7 +44,7 @@ from dualrank.learning.weighting import DualLearning, GivenPropensity, NoCorrect
 from dualrank.propensity.position_models import PositionVariables
 from dualrank.propensity.propensity import Propensity
 
-NAMES = ("initial-ranker", "hidden-features", "network-logger", "three-networks")
+NAMES = ("hidden-features", "network-logger", "three-networks", "initial-ranker")
 EXPERIMENT = Scenarios()
 STEPS_OF_SCORE = 20
 ITERATIONS = 300
