@@ -10,7 +10,7 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.lists import top_lists
 from dualrank.errors import DataError, SettingsError
 from dualrank.evaluation.evaluator import evaluate
-from dualrank.learning.extracted_relevance import extract_relevance
+from dualrank.learning.extracted_relevance import extract_relevance, scaled_to_clicks
 from dualrank.learning.feedback import EstimatedRelevance
 from dualrank.learning.fit import fit
 from dualrank.learning.settings import TrainingSettings
@@ -40,6 +40,18 @@ def test_labels_are_the_relevance_of_the_model(log):
         shown = documents >= 0
         np.testing.assert_allclose(labels[shown], expected[documents[shown]], rtol=1e-6)
         assert (labels[~shown] == 0).all()
+
+
+def test_a_session_has_as_much_scaled_relevance_as_clicks(log):
+    for name in ("ubm", "dbn"):
+        kept, relevance = extract_relevance(log, name, 1)
+        scaled = scaled_to_clicks(relevance, kept)
+        total = (kept.sessions_per_list[:, None] * kept.lists.gather(scaled)).sum()
+        assert total == pytest.approx(kept.clicks_per_list.sum(), rel=1e-4)
+        shown = relevance > 0
+        np.testing.assert_allclose(np.ptp(np.log(scaled[shown] / relevance[shown])), 0, atol=1e-5)
+    nothing = np.zeros_like(relevance)
+    assert (scaled_to_clicks(nothing, kept) == 0).all()
 
 
 def test_lists_are_drawn_as_often_as_they_were_displayed(log):

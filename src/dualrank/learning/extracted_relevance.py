@@ -33,3 +33,15 @@ def extract_relevance(
     shown = model.fitted.observations > 0
     values = np.where(shown, model.relevance_of_pairs().values, 0.0)
     return kept, values.astype(np.float32)
+
+
+def scaled_to_clicks(relevance: NDArray[np.float32], log: ClickLog) -> NDArray[np.float32]:
+    """Relevance times a constant, so that a session displays as much of it as it has clicks.
+
+    The loss is linear in labels, so that their scale is a factor of the learning rate. Click models
+    differ in it: a probability to be clicked at the top (PBM, UBM) is several times one to satisfy
+    (DBN), and the network of the latter would hardly move in the same number of steps.
+    """
+    displayed = float((log.sessions_per_list[:, None] * log.lists.gather(relevance)).sum())
+    clicks = float(log.clicks_per_list.sum())
+    return relevance if displayed == 0 else (relevance * (clicks / displayed)).astype(np.float32)

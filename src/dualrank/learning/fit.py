@@ -23,7 +23,7 @@ from dualrank.learning.auto import (
     doubt,
     harvested_propensity,
 )
-from dualrank.learning.extracted_relevance import extract_relevance
+from dualrank.learning.extracted_relevance import extract_relevance, scaled_to_clicks
 from dualrank.learning.feedback import EstimatedRelevance, LoggedClicks
 from dualrank.learning.model import Model
 from dualrank.learning.options import Method, Options
@@ -124,6 +124,7 @@ def fit(
     if extraction is not None:
         training |= {"click_model": extraction[0], "min_sessions": extraction[1]}
         log, relevance = extract_relevance(log, *extraction)
+        relevance = scaled_to_clicks(relevance, log)
     if isinstance(ranker, RankingSVM):
         examination = None
         if propensity is not None:
