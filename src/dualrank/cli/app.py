@@ -65,7 +65,7 @@ def main() -> None:
     logging.basicConfig(format="dualrank: %(message)s", level=logging.WARNING)
     # Waiting OpenMP threads sleep instead of spinning, which other work on the cores would pay for.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    signal.signal(signal.SIGTERM, _leave)
+    before = signal.signal(signal.SIGTERM, _leave)
     try:
         sys.exit(app(standalone_mode=False))
     except StoppedError as error:
@@ -90,6 +90,8 @@ def main() -> None:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "dualrank"
         _stop(f"{message().rstrip('.')}; see '{path} --help'")
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _leave(*_: object) -> None:
