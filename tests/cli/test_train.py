@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 from dualrank.cli.app import main
+from dualrank.errors import StoppedError
 from dualrank.learning.model import Model
 
 QUERIES, DOCUMENTS, SESSIONS = 60, 6, 4_000
@@ -184,3 +186,62 @@ def test_torchrun_trains_the_model_of_one_process(words, folder, tmp_path):
     scores = [Model.load(tmp_path / name).predict(np.eye(3)) for name in ("one", "two")]
     np.testing.assert_allclose(*scores, atol=1e-4)
     assert not list((tmp_path / "two").glob("checkpoint*"))
+
+
+def test_a_click_model_run_can_be_cut_and_goes_on(command, folder, tmp_path, monkeypatch):
+    words = ("train", folder / "log.parquet", "--features", folder / "features.parquet",
+             "--out", tmp_path / "m", "--method", "click-model", "--min-sessions", 1,
+             "--steps", 40, "--hidden", 4, "--no-twin", "--no-diagnosis")  # fmt: skip
+    steps = iter([*[None] * 2, StoppedError("cut")])
+
+    def cut(report):
+        def heard(done, total):
+            report(done, total)
+            if (error := next(steps, None)) is not None:
+                raise error
+
+        return nullcontext(heard)
+
+    monkeypatch.setattr("dualrank.cli.models.leaving_on_sigterm", cut)
+    assert command(*words)[0] != 0
+    assert (tmp_path / "m" / "checkpoint.safetensors").exists()
+    assert command(*words)[0] == 0
+    assert Model.load(tmp_path / "m").training["click_model"] == "dbn"
+
+
+def test_a_directory_that_is_used_again_keeps_nothing_of_the_old_model(command, folder, tmp_path):
+    words = ("train", folder / "log.parquet", "--features", folder / "features.parquet",
+             "--out", tmp_path / "m", "--steps", 20, "--hidden", 4)  # fmt: skip
+    assert command(*words)[0] == 0
+    assert {"twin", "diagnosis.json"} <= {path.name for path in (tmp_path / "m").iterdir()}
+    assert command(*words, "--method", "naive", "--no-diagnosis")[0] == 0
+    left = {path.name for path in (tmp_path / "m").iterdir()}
+    assert left == {"manifest.json", "ranker.safetensors", "report.html"}
+
+
+def test_models_of_other_features_are_compared(command, folder, tmp_path):
+    table = pq.read_table(folder / "features.parquet")
+    pq.write_table(table.drop_columns(["f1"]), tmp_path / "fewer.parquet")
+    for name, features in (
+        ("all", folder / "features.parquet"),
+        ("two", tmp_path / "fewer.parquet"),
+    ):
+        words = ("train", folder / "log.parquet", "--features", features, "--out", tmp_path / name,
+                 "--steps", 20, "--hidden", 4, "--no-twin", "--no-diagnosis")  # fmt: skip
+        assert command(*words)[0] == 0
+    code, out, _ = command("evaluate", tmp_path / "all", folder / "features.parquet",
+                           "--against", tmp_path / "two", "--json")  # fmt: skip
+    assert code == 0
+    alone = command("evaluate", tmp_path / "two", folder / "features.parquet", "--json")[1]
+    assert json.loads(out)["map"]["against"] == json.loads(alone)["map"]["value"]
+
+
+def test_a_naive_model_has_nothing_to_debias_with(command, folder, tmp_path):
+    words = ("train", folder / "log.parquet", "--features", folder / "features.parquet",
+             "--out", tmp_path / "m", "--method", "naive", "--steps", 20)  # fmt: skip
+    assert command(*words, "--no-diagnosis")[0] == 0
+    code, _, err = command("export", tmp_path / "m", "--to", "letor", "--out", tmp_path / "y.txt",
+                           "--log", folder / "log.parquet",
+                           "--features", folder / "features.parquet")  # fmt: skip
+    assert code == 2
+    assert "a naive model has no propensities" in err

@@ -5,7 +5,7 @@ import onnxruntime
 import pytest
 
 from dualrank.clicks.sampling import sample_log
-from dualrank.data.click_log import ClickLog
+from dualrank.data.click_log import ClickLog, Column
 from dualrank.data.dataset import Dataset
 from dualrank.data.letor.reader import read_letor
 from dualrank.data.letor.writer import write_letor
@@ -69,6 +69,21 @@ def test_labels_are_weighted_clicks_per_session():
     assert found.ids_of_documents().tolist() == ["a", "b"]
     clipped = debiased_labels(log, data, Propensity.of([1.0, 0.25]), max_weight=2.0)
     assert clipped.grades[1] == pytest.approx((2 * 2 + 1) / 9)
+
+
+def test_labels_are_weighted_by_the_context_of_each_session():
+    lists = RankedLists(np.array([[0, 1]], np.int32), np.array([0], np.int32))
+    log = ClickLog(
+        lists,
+        np.array([0, 0, 0], np.int32),
+        np.array([[0, 1], [0, 1], [0, 0]], bool),
+        np.array([2, 3, 5]),
+        columns={"device": Column(("desk", "phone"), np.array([0, 1, 1], np.int32))},
+    )
+    data = Dataset.from_arrays(np.eye(2), [7, 7], doc_ids=["a", "b"])
+    curves = {"phone": {"examination": [1.0, 0.1]}, "desk": {"examination": [1.0, 0.5]}}
+    given = Propensity(np.array([1.0, 0.2]), "x", details={"context": "device", "contexts": curves})
+    assert debiased_labels(log, data, given).grades[1] == pytest.approx((2 * 2 + 3 * 10) / 10)
 
 
 def test_with_the_true_propensities_labels_are_relevance(dataset, lists, user, tmp_path):

@@ -284,6 +284,10 @@ def test_validation_data_need_grades(log, dataset):
             "lists show 6 documents, but the propensity knows 2 positions",
         ),
         (
+            {"method": "ipw", "ranker": RankingSVM(), "propensity": Propensity.of([1.0, 0.5])},
+            "lists show 6 documents, but the propensity knows 2 positions",
+        ),
+        (
             {"scaling": "rank"},
             "the scaling is 'rank'; expected one of none, standard, minmax, log",
         ),

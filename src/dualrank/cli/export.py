@@ -8,7 +8,14 @@ from typing import Annotated
 
 import typer
 
-from dualrank.cli.log_options import open_log
+from dualrank.cli.log_options import (
+    Columns,
+    FirstPosition,
+    MaxBadShare,
+    MaxClicks,
+    MaxClientShare,
+    open_log,
+)
 from dualrank.cli.terminal import Json, Seed, one_bar, print_json
 from dualrank.errors import SettingsError
 
@@ -35,6 +42,11 @@ def export(
     ] = None,
     log: Annotated[str | None, typer.Option(help="The click log, for --to letor.")] = None,
     max_weight: Annotated[float, typer.Option(help="Clips inverse weights.", min=1)] = 1_000.0,
+    column: Columns = None,
+    first_position: FirstPosition = 1,
+    max_bad_share: MaxBadShare = 0.0,
+    max_clicks: MaxClicks = None,
+    max_client_share: MaxClientShare = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -42,8 +54,9 @@ def export(
 
     ONNX takes raw features and gives scores; it is compared with the model before it is written,
     and refused where they differ by more than 1e-5. LETOR text has the displayed documents of the
-    log, each with its clicks per session, weighted by the model's propensities, in the place of a
-    grade: LightGBM, XGBoost and others can train on them.
+    log, each with its clicks per session, weighted by the model's propensities (by context, where
+    the model learned a curve for each), in the place of a grade: LightGBM, XGBoost and others can
+    train on them.
 
     Example: dualrank export model/ --to onnx --out model.onnx
 
@@ -73,8 +86,19 @@ def export(
     if log is None or documents is None:
         raise SettingsError("--to letor needs the click log (--log) and its --features")
     if held.propensity is None:
-        raise SettingsError(f"{model}: a naive model has no propensities to debias clicks with")
-    labelled = debiased_labels(open_log(log, documents), documents, held.propensity, max_weight)
+        method = held.training.get("method", "such")
+        raise SettingsError(f"{model}: a {method} model has no propensities to debias clicks with")
+    click_log = open_log(
+        log,
+        documents,
+        columns=column,
+        contexts=None if held.propensity.context is None else [held.propensity.context],
+        first_position=first_position,
+        max_bad_share=max_bad_share,
+        max_clicks=max_clicks,
+        max_client_share=max_client_share,
+    )
+    labelled = debiased_labels(click_log, documents, held.propensity, max_weight)
     write_letor(labelled, out)
     if as_json:
         print_json({"file": str(out), "documents": labelled.document_count})

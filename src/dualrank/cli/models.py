@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from enum import StrEnum
@@ -289,6 +290,9 @@ def train(
                 naive.save(out / TWIN)
     if not team.leads:
         return
+    if not (twin and method.value not in ("naive", "auto")):
+        shutil.rmtree(out / TWIN, ignore_errors=True)
+    (out / "diagnosis.json").unlink(missing_ok=True)
     model.save(out)
     diagnosed = None
     if diagnosis:
@@ -375,8 +379,8 @@ def evaluate(
 
     names = [name.strip() for name in metrics.split(",")]
     chosen = parse_metrics(names) if metrics else PAPER_METRICS
-    count, expected = _expected(ranking)
-    dataset = _read(data, count, None if qrels else max_grade, expected)
+    count, known = _expected(ranking)
+    dataset = _read(data, count, None if qrels else max_grade, known)
     if qrels is not None:
         dataset, missing = with_qrels(dataset, qrels, max_grade)
         if missing:
@@ -387,7 +391,11 @@ def evaluate(
         name: {"value": float(values.mean())} for name, values in ours.items()
     }
     if against is not None:
-        theirs = evaluator.per_query(_scores(against, dataset))
+        # Another model may know other features of the same documents.
+        expected = _expected(against)
+        same = not against.is_dir() or expected == (count, known)
+        seen = dataset if same else _read(data, expected[0], None, expected[1])
+        theirs = evaluator.per_query(_scores(against, seen))
         for name, values in ours.items():
             test = fisher_test(values, theirs[name], permutations=permutations, seed=seed)
             result[name] |= {
@@ -413,7 +421,11 @@ def _curve_context(
 ) -> str | None:
     """The column that gives each of its values a curve, learned or given."""
     if model is not PositionModel.contextual:
-        return given.context if given is not None and given.context in (contexts or ()) else None
+        column = None if given is None else given.context
+        if column is not None and column not in (contexts or ()):
+            logger.warning("curves by %s are not used without --context %s", column, column)
+            return None
+        return column
     if contexts is None or len(contexts) != 1:
         raise SettingsError(
             "--position-model contextual takes one --context, the column of the log whose values "

@@ -90,11 +90,16 @@ def one_bar(description: str) -> Iterator[Callable[[int, int], None]]:
 def leaving_on_sigterm(
     report: Callable[[int, int], None],
 ) -> Iterator[Callable[[int, int], None]]:
-    """Progress that ends the work at its next report once the process is asked to terminate."""
+    """Progress that ends the work at its next report once the process is asked to terminate.
+
+    Work that reports no more ends with the block, and asked a second time it ends at once.
+    """
     asked = False
 
     def note(*_: object) -> None:
         nonlocal asked
+        if asked:
+            raise StoppedError("asked to stop twice; the same command goes on from the last save")
         asked = True
 
     def report_or_leave(done: int, total: int) -> None:
@@ -105,6 +110,8 @@ def leaving_on_sigterm(
     before = signal.signal(signal.SIGTERM, note)
     try:
         yield report_or_leave
+        if asked:
+            raise StoppedError("asked to stop; the same command goes on")
     finally:
         signal.signal(signal.SIGTERM, before)
 

@@ -59,7 +59,9 @@ def read_checkpoint(path: Path) -> Checkpoint:
             header = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: not a readable checkpoint ({error})") from error
+        raise CheckpointError(
+            f"{path}: not a readable checkpoint ({error}); delete it to start anew"
+        ) from error
     if header.get("format") != str(FORMAT):
         raise CheckpointError(
             f"{path}: checkpoint format {header.get('format')}, this version reads {FORMAT}"
@@ -73,6 +75,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 def require_same_run(path: Path, saved: dict[str, Any], now: dict[str, Any]) -> None:
     """Refuse to continue a run with other data or settings, and say what differs."""
+    now = json.loads(json.dumps(now))  # as it was saved: tuples are lists there
     differing = [
         f"{key} was {saved.get(key)!r} and is {now.get(key)!r}"
         for key in sorted(saved.keys() | now.keys())

@@ -62,7 +62,9 @@ def debiased_labels(
 
         y(x) = Σ_l Σ_i w_i c_{l,i}  /  Σ_l n_l        over lists l that show x at position i
 
-    w_i = P(o_1)/P(o_i). In expectation this is P(o_1) P(r_x): relevance, up to one factor for all.
+    w_i = P(o_1)/P(o_i), where the propensity has curves by a column of the log that of the
+    session's own context. In expectation this is P(o_1) P(r_x): relevance, up to one factor for
+    all.
     """
     depth = log.lists.depth
     if propensity.depth < depth:
@@ -70,9 +72,11 @@ def debiased_labels(
             f"lists show {depth} documents, but the propensity knows {propensity.depth} positions"
         )
     mask, sessions = log.lists.mask, log.sessions_per_list
-    weights = np.minimum(propensity.weights[:depth], max_weight)
+    weighted = np.zeros(mask.shape)
+    for part, curve in _by_context(log, propensity):
+        weighted += part.clicks_per_list * np.minimum(curve.weights[:depth], max_weight)
     shown = log.lists.documents[mask]
-    clicks = np.bincount(shown, (log.clicks_per_list * weights)[mask], dataset.document_count)
+    clicks = np.bincount(shown, weighted[mask], dataset.document_count)
     times = np.bincount(
         shown, np.broadcast_to(sessions[:, None], mask.shape)[mask], dataset.document_count
     )
@@ -80,6 +84,17 @@ def debiased_labels(
     grades = labels.astype(np.float32)
     graded = replace(dataset, grades=grades, max_grade=float(grades.max()))
     return _displayed(graded, times > 0)
+
+
+def _by_context(log: ClickLog, propensity: Propensity) -> list[tuple[ClickLog, Propensity]]:
+    """The parts of a log that have curves of their own, or the whole with the common one."""
+    if propensity.context is None:
+        return [(log, propensity)]
+    curves, column = propensity.by_context, log.column(propensity.context)
+    return [
+        (log.take_rows(np.flatnonzero(column.codes == code)), curves.get(name, propensity))
+        for code, name in enumerate(column.names)
+    ]
 
 
 def _displayed(dataset: Dataset, shown: NDArray[np.bool_]) -> Dataset:

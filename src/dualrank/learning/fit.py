@@ -30,7 +30,13 @@ from dualrank.learning.options import Method, Options
 from dualrank.learning.settings import TrainingSettings
 from dualrank.learning.trainer import Progress, Record, Trainer
 from dualrank.learning.validation import OnGrades, OnHeldOutClicks, Validation
-from dualrank.learning.weighting import DualLearning, GivenPropensity, NoCorrection, Weighting
+from dualrank.learning.weighting import (
+    DualLearning,
+    GivenPropensity,
+    NoCorrection,
+    Weighting,
+    require_positions,
+)
 from dualrank.propensity.position_models import (
     ContextualPositions,
     PositionModel,
@@ -128,6 +134,7 @@ def fit(
     if isinstance(ranker, RankingSVM):
         examination = None
         if propensity is not None:
+            require_positions(propensity, log.lists.depth)
             clipped = np.maximum(propensity.examination, 1 / settings.max_weight)
             examination = clipped[: log.lists.depth]
         network, svm = _fit_svm(ranker, features, log, examination)

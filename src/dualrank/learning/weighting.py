@@ -83,6 +83,14 @@ class NoCorrection(Unlearned):
         """Nothing is believed."""
 
 
+def require_positions(propensity: Propensity, depth: int) -> None:
+    """Refuse a curve that ends before the lists do."""
+    if propensity.depth < depth:
+        raise SettingsError(
+            f"lists show {depth} documents, but the propensity knows {propensity.depth} positions"
+        )
+
+
 class GivenPropensity(Unlearned):
     """Inverse propensity weighting with examination that was measured elsewhere.
 
@@ -100,11 +108,7 @@ class GivenPropensity(Unlearned):
         known = propensity.by_context if contexts is not None else {}
         curves = [known.get(name, propensity) for name in contexts or ("",)]
         for curve in curves:
-            if curve.depth < depth:
-                raise SettingsError(
-                    f"lists show {depth} documents, but the propensity knows {curve.depth} "
-                    "positions"
-                )
+            require_positions(curve, depth)
         self._propensity = propensity
         weights = np.stack([curve.weights[:depth] for curve in curves])
         self._weights = torch.from_numpy(weights).float().clamp(max=max_weight)

@@ -132,6 +132,7 @@ def examination_figure(curves: dict[str, list[float]]) -> Figure | None:
         )
     ax.set_ylim(0, None)
     ax.set_xlabel("position")
+    ax.locator_params(axis="x", integer=True, nbins=10)
     title(ax, "Examination, relative to position 1")
     if len(curves) > 1:
         ax.legend(loc="upper right", **LEGEND)
