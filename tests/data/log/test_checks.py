@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dualrank.data.click_log import PERIOD
 from dualrank.data.dataset import Dataset
 from dualrank.data.log.reader import read_log
 from dualrank.data.log.report import KINDS, BadLogError, ReadingReport
@@ -14,7 +15,6 @@ from .conftest import long_table
 from .reference import happenings
 
 BAD = {
-    "no_session": ([(None, "q1", "a", 1, 0)], "session_id missing (1 row: session_id is missing"),
     "missing_value": ([("x", "q1", None, 1, 0)], "(1 session: session 'x' has no doc_id at positi"),
     "bad_position": (
         [("x", "q1", "a", -3, 0)],
@@ -66,6 +66,26 @@ def test_each_kind_of_problem_has_its_words_and_can_be_left_out(kind, clean):
     assert log.reading.bad == 1
 
 
+def test_rows_without_a_session_are_a_share_of_the_rows(clean):
+    rows = [*clean, *[(None, "q1", f"d{place}", place, 0) for place in range(1, 16)]]
+    with pytest.raises(BadLogError) as caught:
+        read_log(long_table(rows))
+    assert (
+        "15 of 20 rows are bad, a share of 0.75 where none is allowed: session_id missing (15 rows:"
+        " such as the row of document 'd1' of query 'q1' at position 1)"
+    ) in str(caught.value)
+    with pytest.raises(BadLogError, match="15 of 20 rows"):
+        read_log(long_table(rows), max_bad_share=0.7)
+    log = read_log(long_table(rows), max_bad_share=0.75)
+    assert happenings(log) == happenings(read_log(long_table(clean)))
+    assert (log.reading.sessions, log.reading.bad) == (3, 0)
+
+
+def test_clicks_are_counted_as_they_are_found(clean):
+    rows = [*clean, ("s4", "q1", "a", 1, 1), ("s4", "q1", "z", None, 1), ("s5", "q1", "a", 4000, 1)]
+    assert read_log(long_table(rows), max_bad_share=1.0).reading.clicks == 5
+
+
 def test_all_problems_are_told_at_once(clean):
     rows = [*clean]
     for number, (bad, _) in enumerate(BAD.values()):
@@ -87,6 +107,9 @@ def test_repeated_rows_are_merged_and_noted(clean):
     assert log.reading.bad == 0
 
 
+HEADER = b"session_id,query_id,doc_id,position,clicked\n"
+
+
 def with_column(rows, name, values):
     return long_table(rows).append_column(name, pa.array(values))
 
@@ -94,9 +117,25 @@ def with_column(rows, name, values):
 @pytest.mark.parametrize(
     ("name", "values", "options", "words"),
     [
-        ("device", ["a", "b", "c", "d", "d"], {"contexts": ["device"]}, "context changes within"),
-        ("client_id", ["a", "b", "c", "d", "d"], {}, "several clients in a session (1 session: su"),
-        ("timestamp", ["2024", "then", "now", "2024-01-01", "2024-01-01"], {}, "no readable times"),
+        (
+            "device",
+            ["a", "b", "c", "d", "d"],
+            {"contexts": ["device"]},
+            "context changes within a session (1 session: session 's1' has device 'a' and 'b'; a "
+            "session is one list that one user saw: build its id of visit, query and time)",
+        ),
+        (
+            "client_id",
+            ["a", "b", "c", "d", "d"],
+            {},
+            "several clients in a session (1 session: session 's1' has client 'a' and 'b'; a sess",
+        ),
+        (
+            "timestamp",
+            ["2024", "then", "now", "2024-01-01", "2024-01-01"],
+            {},
+            "no readable timestamp (1 session: session 's2' has timestamp 'now'; periods=0 reads",
+        ),
     ],
 )
 def test_what_must_not_change_within_a_session(clean, name, values, options, words):
@@ -105,6 +144,15 @@ def test_what_must_not_change_within_a_session(clean, name, values, options, wor
         read_log(table, **options)
     assert words in str(caught.value)
     assert read_log(table, max_bad_share=0.5, **options).sessions == 2
+
+
+def test_times_that_cannot_be_read_at_all_leave_a_log_without_periods(clean):
+    log = read_log(with_column(clean, "timestamp", ["16/5/24 noon"] * 5))
+    assert log.sessions == 3
+    assert PERIOD not in log.columns
+    (problem,) = log.reading.problems
+    assert (problem.kind, problem.count) == ("no_times", 3)
+    assert problem.example == "session 's1' has timestamp '16/5/24 noon'"
 
 
 FEATURES = Dataset.from_arrays(
@@ -150,6 +198,16 @@ def test_the_account_survives_as_json(clean):
         ("log.csv", b"session_id,query_id\n1,2\n", "column 'doc_id' is missing"),
         ("log.xlsx", b"what", "a log is a .parquet, .csv, .tsv, .jsonl or .ndjson file"),
         ("log.csv.gz", b"not gzip", "log.csv.gz"),
+        ("log.csv", b"", "the file is empty"),
+        ("log.jsonl", b"\n", "the file is empty"),
+        ("log.json", b'[{"a": 1},\n {"a": 2}]', "a JSON array; expected one object per line"),
+        ("log.csv", HEADER + b"1,q,a,1,0\n1,q,b\n", "line 3: 3 values where the header has 5"),
+        ("log.csv", HEADER + b'1,"q"x,a,1,0,7\n', "line 2: 6 values where the header has 5; mend"),
+        (
+            "log.csv",
+            HEADER + b"1,q,a,1,0\n" * 30_000 + b"2,q\n",
+            "CSV Error on Line: 30002, Expected Number of Columns: 5 Found: 2",
+        ),
     ],
 )
 def test_files_that_cannot_be_read_are_named(tmp_path, name, content, words):

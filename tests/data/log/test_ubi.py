@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dualrank.data.log.reader import read_log
+from dualrank.data.log.report import BadLogError
 from dualrank.errors import DataError, SettingsError
 
 from .reference import happenings
@@ -139,6 +140,29 @@ def test_what_does_not_fit_is_counted(tmp_path, queries, events, kind, count, ke
     found = {problem.kind: problem.count for problem in log.reading.problems}
     assert found[kind] == count
     assert log.sessions == kept
+
+
+def test_clicks_without_a_displayed_list_are_a_share_of_the_clicks(tmp_path):
+    strays = [event(f"before {number}", "a", 1) for number in range(12)]
+    paths = written(tmp_path, "json", QUERIES, [*EVENTS, *strays, event("u1", None, 1)])
+    with pytest.raises(BadLogError, match=r"13 of 16 clicks are bad, a share of 0\.812 where none"):
+        read_log(paths[0], events=paths[1])
+    log = read_log(paths[0], events=paths[1], max_bad_share=1.0)
+    assert happenings(log) == EXPECTED
+    assert (log.reading.bad, log.reading.clicks) == (0, 16)
+    assert log.reading.lost["clicks"] == (13, 16)
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_position_may_be_a_plain_number(tmp_path, inside):
+    events = [event("u1", "b", 2), event("u2", "a", 1), event("u3", "007", 7)]
+    for record in events:
+        position = record["event_attributes"].pop("position")["ordinal"]
+        (record["event_attributes"] if inside else record)["position"] = position
+    paths = written(tmp_path, "json", QUERIES, events)
+    (problem,) = read_log(paths[0], events=paths[1]).reading.problems
+    assert (problem.kind, problem.count) == ("other_position", 1)
+    assert problem.example == "such as query_id 'u3'"
 
 
 def test_fields_that_are_missing_are_named(tmp_path):

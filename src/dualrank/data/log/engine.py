@@ -12,6 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from dualrank.data.log.source import Source
+from dualrank.data.log.text import refuse_other_text, uneven_row
 from dualrank.errors import DataError, SettingsError
 
 MEMORY_LIMIT = "1200MB"
@@ -87,6 +88,8 @@ class DuckDBEngine:
         A type guessed from the first lines of a CSV file would turn the id 007 into 7.
         """
         files = ", ".join(_literal(file) for file in source.files)
+        if source.format != "parquet":
+            refuse_other_text(source)
         try:
             if source.format == "parquet":
                 self.view(name, f"SELECT * FROM read_parquet([{files}], union_by_name = true)")
@@ -96,15 +99,21 @@ class DuckDBEngine:
                     f"SELECT * FROM read_csv([{files}], union_by_name = true, header = true, "
                     "all_varchar = true)",
                 )
+                uneven = uneven_row(source, list(self.types(name)))
+                if uneven is not None:
+                    raise DataError(f"{uneven}; mend or remove this line")
             else:
                 lines = f"read_json([{files}], format = 'newline_delimited'"
                 self.view(name, f"SELECT * FROM {lines}, union_by_name = true)")
                 text = ", ".join(f"{self.quote(key)}: 'VARCHAR'" for key in self.types(name))
                 self.view(name, f"SELECT * FROM {lines}, columns = {{{text}}})")
         except duckdb.Error as error:
+            uneven = uneven_row(source) if source.format == "csv" else None
+            if uneven is not None:
+                raise DataError(f"{uneven}; mend or remove this line") from error
             kind = {"parquet": "Parquet", "csv": "CSV", "json": "JSON lines"}[source.format]
             raise DataError(
-                f"{source.name}: not a readable {kind} file ({_first_line(error)})"
+                f"{source.name}: not a readable {kind} file ({_reason(error)})"
             ) from error
 
     def register(self, table: pa.Table, name: str = "log") -> None:
@@ -164,11 +173,20 @@ def _mendable() -> Iterator[None]:
             "give more, such as memory='4GB'"
         ) from error
     except duckdb.Error as error:
-        raise DataError(f"the log cannot be read ({_first_line(error)})") from error
+        raise DataError(f"the log cannot be read ({_reason(error)})") from error
 
 
 def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
+
+
+def _reason(error: Exception) -> str:
+    """What DuckDB found, and of a CSV file in which line: its message goes on with advice."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    told = [
+        line for line in lines[1:] if line.startswith(("Expected Number", "Value with", "file"))
+    ]
+    return ", ".join([_first_line(error), *told])
 
 
 def _first_line(error: Exception) -> str:

@@ -26,6 +26,14 @@ def example_of(kind: str, session: Any, rows: Sequence[Row]) -> str:
     return f"session {session!r} {_EXAMPLES[kind](rows)}"
 
 
+def changing(session: Any, name: str, values: Sequence[str]) -> str:
+    """That a session has several values of what cannot change while one list is displayed."""
+    return (
+        f"session {session!r} has {name} {values[0]!r} and {values[1]!r}; a session is one list "
+        "that one user saw: build its id of visit, query and time"
+    )
+
+
 def _missing(rows: Sequence[Row]) -> str:
     for row in rows:
         for column, name in _NAMES.items():

@@ -54,14 +54,15 @@ def read_log(
     one of the `actions` are the clicks.
 
     What is wrong with the log is counted in `reading` of the result, and left out. A share of bad
-    sessions above `max_bad_share` is refused with a `BadLogError`, which names every kind of them.
+    sessions above `max_bad_share` is refused with a `BadLogError`, which names every kind of them;
+    so is such a share of rows without a session, or of UBI clicks without a displayed document.
     DuckDB does the work within `memory`, and on disk beyond it.
     """
     if not 0 <= max_bad_share <= 1:
         raise SettingsError(f"max_bad_share is a share from 0 to 1, not {max_bad_share}")
     reading = Reading(first_position, periods, max_clicks, max_client_share)
     source = find_source(log) if _is_path(log) else None
-    allowed = max_bad_share
+    before: Mapping[str, float] = {}
     if source is not None and source.format == "parquet" and is_saved(source.files[0]):
         if columns or reading != Reading():
             raise SettingsError(
@@ -70,7 +71,7 @@ def read_log(
             )
         result = _read_saved(source, contexts)
         # What was bad when it was reduced was allowed then.
-        allowed = max(allowed, result.reading.bad_share if result.reading else 0.0)
+        before = result.reading.bad_shares if result.reading else {}
     else:
         with DuckDBEngine(memory) as engine:
             name, problems = "the log" if source is None else source.name, list[Problem]()
@@ -85,18 +86,24 @@ def read_log(
                     engine.open(source)
                 used = find_columns(list(engine.types("log")), columns, contexts, where=name)
             result = assemble(reduce_log(engine, used, reading, name, problems))
-    return finish(result, dataset, allowed)
+    return finish(result, dataset, max_bad_share, before, source.name if source else None)
 
 
-def finish(log: ClickLog, dataset: Dataset | None, max_bad_share: float) -> ClickLog:
+def finish(
+    log: ClickLog,
+    dataset: Dataset | None,
+    max_bad_share: float,
+    before: Mapping[str, float] | None = None,
+    name: str | None = None,
+) -> ClickLog:
     """Point a log to a data set, if there is one, and refuse it if too much of it is bad."""
     if dataset is not None:
         log = point_to(log, dataset)
     if log.reading is not None:
-        log.reading.check(max_bad_share)
+        log.reading.check(max_bad_share, before=before, name=name)
         if log.sessions == 0:
             raise DataError(
-                f"{log.reading.source}: none of its {log.reading.sessions} sessions is left"
+                f"{name or log.reading.source}: none of its {log.reading.sessions} sessions is left"
             )
     return log
 

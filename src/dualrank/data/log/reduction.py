@@ -22,7 +22,7 @@ import pyarrow as pa
 from dualrank.data.click_log import PERIOD
 from dualrank.data.log.columns import Columns
 from dualrank.data.log.engine import Engine
-from dualrank.data.log.examples import example_of
+from dualrank.data.log.examples import changing, example_of
 from dualrank.data.log.report import KINDS, Client, Problem, ReadingReport
 from dualrank.errors import DataError, SettingsError
 
@@ -140,6 +140,7 @@ def _rows(engine: Engine, columns: Columns, reading: Reading, source: str) -> No
     if "timestamp" in columns:
         name = columns["timestamp"]
         selected["time"] = engine.seconds(engine.quote(name), types[name])
+        selected["written_time"] = f"CAST({engine.quote(name)} AS STRING)"
     engine.view(
         "rows", "SELECT " + ", ".join(f"{v} AS {k}" for k, v in selected.items()) + " FROM log"
     )
@@ -154,7 +155,7 @@ def _sessions(engine: Engine, columns: Columns, words: int) -> None:
     )
     one = engine.hash(["query", "document", "position", state])
     wanted = [f"{engine.sum_of_hashes('one')} AS one", f"bit_xor({engine.hash(['one'])}) AS two"]
-    wanted += ["count(*) AS row_count"]
+    wanted += ["count(*) AS row_count", "count(CASE WHEN click THEN 1 END) AS click_count"]
     for word in range(words):
         within = f"click AND place > {word * WORD} AND place <= {(word + 1) * WORD}"
         bit = engine.bit(f"place - {word * WORD + 1}")
@@ -243,14 +244,14 @@ class _Reduction:
         self.source, self.words = source, words
         self.clicked = " + ".join(f"bit_count(clicks_{word})" for word in range(words))
         self.problems = {problem.kind: problem for problem in problems}
-        self.lost = sum(p.count for p in problems if p.treatment != "noted")
+        self.stray = sum(p.count for p in problems if p.treatment != "noted")
 
     def result(self) -> Reduced:
         """Everything, in the order in which one thing needs the other."""
         found = self._totals()
         self._judge_lists()
         faults = self._judge_sessions()
-        bad = self._count_bad(faults, found)
+        bad = self._count_bad(faults)
         clients, filters = self._traffic(found, faults)
         edges, names = self._periods()
         happened = self._happened(faults, filters, edges)
@@ -262,7 +263,7 @@ class _Reduction:
         report = ReadingReport(
             source=self.source,
             rows=found["rows"],
-            sessions=found["sessions"] + found["no_session"],
+            sessions=found["sessions"],
             kept=kept,
             clicks=found["clicks"],
             problems=tuple(self.problems[kind] for kind in KINDS if kind in self.problems),
@@ -276,18 +277,25 @@ class _Reduction:
         (totals,) = self.engine.fetch(
             "SELECT coalesce(sum(row_count), 0) AS row_count, count(session) AS sessions, "
             "coalesce(sum(CASE WHEN session IS NULL THEN row_count END), 0) AS no_session, "
-            f"coalesce(sum({self.clicked}), 0) AS clicks FROM sessions"
+            "coalesce(sum(click_count), 0) AS clicks FROM sessions"
         ).to_pylist()
         rows = int(totals["row_count"])
         if rows == 0:
             raise DataError(f"{self.source}: the log is empty")
         if totals["no_session"]:
-            self._found("no_session", int(totals["no_session"]), "session_id is missing there")
+            row = self.engine.fetch(
+                "SELECT query, document, CAST(position AS STRING) AS position FROM rows "
+                "WHERE session IS NULL ORDER BY query, document, position LIMIT 1"
+            ).to_pylist()[0]
+            example = (
+                f"such as the row of document {row['document']!r} of query {row['query']!r} at "
+                f"position {row['position']}"
+            )
+            self._found("no_session", int(totals["no_session"]), example)
         return {
             "rows": rows,
             "sessions": int(totals["sessions"]),
-            "no_session": int(totals["no_session"]),
-            "clicks": int(totals["clicks"]),
+            "clicks": int(totals["clicks"]) + self.stray,
         }
 
     def _found(self, kind: str, count: int, example: str) -> None:
@@ -351,14 +359,41 @@ class _Reduction:
             conditions["several_clients"] = "several_client"
         if self._timed:
             conditions["no_time"] = "time IS NULL"
-        for kind, condition in conditions.items():
+        for kind, condition in list(conditions.items()):
+            where = f"session IS NOT NULL AND ({condition})"
             (found,) = self.engine.fetch(
-                "SELECT count(*) AS sessions, min(session) AS first FROM sessions "
-                f"WHERE session IS NOT NULL AND ({condition})"
+                "SELECT count(session) AS sessions, "
+                f"count(CASE WHEN {where} THEN 1 END) AS bad FROM sessions"
             ).to_pylist()
-            if found["sessions"]:
-                self._found(kind, found["sessions"], f"such as session {found['first']!r}")
+            if kind == "no_time" and found["bad"] == found["sessions"]:
+                # A column that holds no times at all says nothing against the sessions.
+                self._found("no_times", found["bad"], self._time_example(where))
+                del conditions[kind]
+            elif kind == "no_time" and found["bad"]:
+                example = f"{self._time_example(where)}; periods=0 reads a log without its times"
+                self._found(kind, found["bad"], example)
+            elif found["bad"]:
+                self._found(kind, found["bad"], self._changing_example(where))
         return " OR ".join(f"coalesce({c}, FALSE)" for c in conditions.values()) or "FALSE"
+
+    def _time_example(self, where: str) -> str:
+        row = self.engine.fetch(
+            "SELECT session, written_time FROM rows WHERE session = "
+            f"(SELECT min(session) FROM sessions WHERE {where}) ORDER BY written_time LIMIT 1"
+        ).to_pylist()[0]
+        return f"session {row['session']!r} has timestamp {row['written_time']!r}"
+
+    def _changing_example(self, where: str) -> str:
+        named = dict(zip(_grouped(self.columns), (*self.columns.contexts, "client"), strict=False))
+        rows = self.engine.fetch(
+            f"SELECT session, {', '.join(named)} FROM rows WHERE session = "
+            f"(SELECT min(session) FROM sessions WHERE {where})"
+        ).to_pylist()
+        for column, name in named.items():
+            values = sorted({row[column] for row in rows if row[column] is not None})
+            if len(values) > 1 and (column == "client") == ("several_client" in where):
+                return changing(rows[0]["session"], name, values)
+        return f"such as session {rows[0]['session']!r}"
 
     @property
     def _timed(self) -> bool:
@@ -366,7 +401,7 @@ class _Reduction:
         own = PERIOD in self.columns.contexts
         return "timestamp" in self.columns and self.reading.periods > 1 and not own
 
-    def _count_bad(self, faults: str, found: dict[str, int]) -> int:
+    def _count_bad(self, faults: str) -> int:
         if faults == "FALSE":
             lossy = _value(self.engine, "SELECT sum(sessions) FROM judged WHERE lossy")
         else:
@@ -375,7 +410,7 @@ class _Reduction:
                 "SELECT count(*) FROM sessions s JOIN judged j ON s.one = j.one AND s.two = j.two "
                 f"WHERE s.session IS NOT NULL AND (j.lossy OR {faults})",
             )
-        return int(lossy or 0) + found["no_session"] + self.lost
+        return int(lossy or 0)
 
     def _traffic(
         self, found: dict[str, int], faults: str
@@ -388,7 +423,7 @@ class _Reduction:
         if "client_id" in self.columns:
             self.engine.keep(
                 "clients",
-                f"SELECT client, count(*) AS sessions, sum({self.clicked}) AS clicks "
+                "SELECT client, count(*) AS sessions, sum(click_count) AS clicks "
                 "FROM sessions WHERE session IS NOT NULL AND client IS NOT NULL GROUP BY client",
             )
             least = (reading.max_client_share or 1.0) * found["clicks"]

@@ -16,7 +16,8 @@ class Kind:
     """A thing that can be wrong with a log, and what is done about it.
 
     `dropped` leaves the session out, `ignored` leaves out the row or event alone; what is `noted`
-    loses nothing. Only the first two count towards the limit on bad sessions.
+    loses nothing. Only the first two count towards the limit on what is bad, each in its own
+    `unit`: sessions, rows that belong to no session, clicks that belong to no displayed list.
     """
 
     says: str
@@ -37,6 +38,7 @@ KINDS: Mapping[str, Kind] = {
     "several_contexts": Kind("context changes within a session"),
     "several_clients": Kind("several clients in a session"),
     "no_time": Kind("no readable timestamp"),
+    "no_times": Kind("no readable timestamp in the whole log, which has no periods", "noted"),
     "no_features": Kind("document without features"),
     "not_displayed": Kind("click on a document that was not displayed", "ignored"),
     "no_query": Kind("click of a query that is not in the log", "ignored", "clicks"),
@@ -111,26 +113,66 @@ class ReadingReport:
     filtered: Mapping[str, int] = field(default_factory=dict)
     clients: tuple[Client, ...] = ()
     bad: int = 0
-    """Sessions with a problem that loses something; what the limit is about."""
+    """Sessions with a problem that loses something."""
 
     @property
-    def bad_share(self) -> float:
-        """The share of sessions with a problem that loses something."""
-        return self.bad / self.sessions if self.sessions else 0.0
+    def lost(self) -> dict[str, tuple[int, int]]:
+        """Of sessions, rows and clicks, how many are bad, and how many there are.
 
-    def check(self, max_bad_share: float) -> None:
-        """Refuse a log with too many bad sessions, naming every kind of problem at once."""
-        if self.bad_share <= max_bad_share:
+        A row without a session and a click without a list are no sessions: each is a share of its
+        own kind, which is what the limit is about.
+        """
+        bad = {"sessions": self.bad, "rows": 0, "clicks": 0}
+        for problem in self.problems:
+            unit = KINDS[problem.kind].unit
+            if problem.treatment != "noted" and unit != "sessions":
+                bad[unit] += problem.count
+        there = {"sessions": self.sessions, "rows": self.rows, "clicks": self.clicks}
+        return {unit: (min(count, there[unit]), there[unit]) for unit, count in bad.items()}
+
+    @property
+    def bad_shares(self) -> dict[str, float]:
+        """The share of sessions, rows and clicks that are bad."""
+        return {unit: bad / total if bad else 0.0 for unit, (bad, total) in self.lost.items()}
+
+    def check(
+        self,
+        max_bad_share: float,
+        *,
+        before: Mapping[str, float] | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Refuse a log of which too much is bad, naming every kind of problem at once.
+
+        The shares `before` were allowed when the log was reduced; `name` is what it is called now.
+        """
+        shares = self.bad_shares
+        worse = [
+            unit
+            for unit in shares
+            if shares[unit] > max(max_bad_share, (before or {}).get(unit, 0))
+        ]
+        if not worse:
             return
+        bad = " and ".join(
+            f"{self.lost[unit][0]} of {self.lost[unit][1]} {unit} are bad, a share of "
+            f"{shares[unit]:.3g}"
+            for unit in worse
+        )
         lossy = [p for p in self.problems if p.treatment != "noted"]
         found = ", ".join(f"{p.says} ({p.times}: {p.example})" for p in lossy)
         allowed = f"{max_bad_share:.3g} is allowed" if max_bad_share else "none is allowed"
         raise BadLogError(
-            f"{self.source}: {self.bad} of {self.sessions} sessions are bad, a share of "
-            f"{self.bad_share:.3g} where {allowed}: {found}; mend the log, or raise max_bad_share "
-            "to leave them out",
+            f"{name or self.source}: {bad} where {allowed}: {found}; {self._cure(worse)}, or raise "
+            "max_bad_share to leave them out",
             self,
         )
+
+    def _cure(self, worse: list[str]) -> str:
+        kinds = {p.kind for p in self.problems if p.treatment == "dropped"}
+        if worse == ["sessions"] and kinds == {"no_features"}:
+            return "add these documents to the features"
+        return "mend the log"
 
     def table(self) -> list[tuple[str, str, str, str]]:
         """What was found: in words, how often, what became of it, and an example."""

@@ -20,7 +20,8 @@ from dualrank.data.log.source import Source
 from dualrank.errors import DataError, SettingsError
 
 OBJECT = "event_attributes.object.object_id"
-ORDINAL = "event_attributes.position.ordinal"
+POSITIONS = ("event_attributes.position.ordinal", "event_attributes.position", "position")
+"""Where an event may say at which position it was; the first that holds a number counts."""
 
 
 def open_ubi(
@@ -48,11 +49,12 @@ def open_ubi(
     )
     done = _Fields(engine, "ubi_events", events.name)
     chosen = ", ".join("'" + action.replace("'", "''") + "'" for action in actions)
-    ordinal = done.text(ORDINAL) if done.has(ORDINAL) else "NULL"
+    told = [f"TRY_CAST({done.text(path)} AS INTEGER)" for path in POSITIONS if done.has(path)]
+    ordinal = f"coalesce({', '.join(told)})" if told else "NULL"
     engine.keep(
         "clicks",
         f"SELECT {done.text('query_id')} AS query_id, {done.text(OBJECT)} AS doc_id, "
-        f"min(TRY_CAST({ordinal} AS INTEGER)) AS ordinal, count(*) AS times FROM ubi_events "
+        f"min({ordinal}) AS ordinal, count(*) AS times FROM ubi_events "
         f"WHERE {done.text('action_name')} IN ({chosen}) GROUP BY 1, 2",
     )
     others = "".join(f", {name}" for name in carried)
