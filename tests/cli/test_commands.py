@@ -226,7 +226,7 @@ def test_realistic_mode_draws_the_papers_figures(tmp_path: Path, command: Comman
         ),
         (
             ["train", "{0}/clicks.parquet", "--features", "{0}/test.txt", "--out", "{1}/m"],
-            "document without features",
+            "no document of the log has features; the log shows document",
         ),
         (
             ["train", "{0}/clicks.parquet", "--features", "{0}/train.txt", "--out", "{1}/m",

@@ -36,12 +36,31 @@ def test_a_log_is_reduced_and_reduced_logs_are_read(log, tmp_path):
     out = tmp_path / "reduced.parquet"
     done = run(log, "--out", out, "--column", "session_id=visit")
     assert done.exit_code == 0
-    assert "3 rows, 2 sessions, 1 clicks" in done.output
+    assert "3 rows, 2 sessions, 1 click" in done.output
     assert "robot" in done.output
     assert "2 sessions, 2 lists, 2 patterns" in done.output.replace("\n", "")
     assert pq.read_table(out).column_names == ["query_id", "doc_ids", "happened"]
     again = run(out, "--out", tmp_path / "again.parquet")
     assert again.exit_code == 0
+
+
+def test_a_reduced_log_takes_no_events_and_is_not_read_with_its_own_log(log, tmp_path):
+    folder = tmp_path / "mix"
+    folder.mkdir()
+    pq.write_table(pa.table({**CLEAN, "session_id": CLEAN["visit"]}), folder / "a.parquet")
+    out = folder / "log.parquet"
+    assert run(folder, "--out", out).exit_code == 0
+    again = run(folder, "--out", out)
+    assert f"{out} is a reduced log among 2 files; give it alone, or" in str(again.exception)
+    other = run(out, "--events", "nowhere.jsonl", "--out", tmp_path / "r.parquet")
+    assert "reduced already; events are given when it is reduced" in str(other.exception)
+
+
+def test_a_log_without_a_click_is_reduced_with_a_warning(tmp_path, caplog):
+    silent = {**CLEAN, "session_id": CLEAN["visit"], "clicked": [0, 0, 0]}
+    pq.write_table(pa.table(silent), tmp_path / "log.parquet")
+    assert run(tmp_path / "log.parquet", "--out", tmp_path / "r.parquet").exit_code == 0
+    assert "there is no click in this log, and nothing can be learned from it" in caplog.text
 
 
 def test_the_result_as_json_names_what_was_filtered(log, tmp_path):
@@ -75,6 +94,12 @@ def test_a_bad_log_ends_with_the_whole_table_and_writes_nothing(tmp_path):
         (
             ["--out", "r.parquet", "--engine", "spark", "--events", "e.jsonl"],
             "UBI exports are read by --engine duckdb alone",
+        ),
+        (["--out", "r.parquet", "--action", "buy"], "--action chooses among UBI events; give them"),
+        (["--out", "r.parquet", "--master", "yarn"], "--master is Spark's; give it with --engine"),
+        (
+            ["--out", "r.parquet", "--engine", "spark", "--memory", "1GB"],
+            "--memory is DuckDB's; the memory of Spark is set where it runs",
         ),
         (["--out", "r.parquet", "--memory", "lots"], "memory is a size such as 4GB, not 'lots'"),
     ],

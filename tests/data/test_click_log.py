@@ -182,7 +182,7 @@ def test_a_missing_value_is_found(column, values):
     ("column", "values", "sentence"),
     [
         ("doc_id", ["c", "a", "z"], "document without features (1 session: document 'z' of"),
-        ("query_id", ["q9"] * 3, "document without features (1 session: document 'c' of query"),
+        ("query_id", ["q9"] * 3, "no document of the log has features; the log shows document"),
         ("query_id", ["q1", "q2", "q1"], "session 0 holds queries 'q1' and 'q2'"),
         ("position", [1, 2, 4], "session 0 has positions 1, 2, 4; expected 1, 2, 3 … without gap"),
         ("position", [0, 1, 2], "session 0 has positions 0, 1, 2; for a log that counts from 0"),

@@ -62,6 +62,21 @@ def test_letor_text_goes_on_being_read(tmp_path):
     assert again.features.tolist() == data.features.tolist()
 
 
+def test_whole_numbers_that_became_floats_are_written_whole(tmp_path):
+    path = written(tmp_path, query_id=[2.0, 1.0, 2.0, 1.0], doc_id=[1.0, 1.0, 2.5, 3.0])
+    data = read_features(path)
+    assert data.query_ids.tolist() == ["2", "1"]
+    assert data.ids_of_documents().tolist() == ["1", "2.5", "1", "3"]
+    assert data.source == str(path)
+
+
+@pytest.mark.parametrize("name", ["features.csv", "features.jsonl", "features.tsv.gz"])
+def test_other_text_is_not_taken_for_letor(tmp_path, name):
+    (tmp_path / name).write_text("query_id,doc_id,x\n")
+    with pytest.raises(DataError, match="features are Parquet files or LETOR text, not"):
+        read_features(tmp_path / name)
+
+
 @pytest.mark.parametrize(
     ("changed", "words"),
     [

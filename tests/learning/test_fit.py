@@ -333,7 +333,7 @@ def test_a_log_without_clicks_is_refused():
     silent, data = log_of(np.zeros((10, 3))), queries_of(10, 3)
     with pytest.raises(DataError, match="none of the 10 sessions has a click"):
         fit(silent, data, validation=0, settings=QUICK)
-    with pytest.raises(DataError):
+    with pytest.raises(DataError, match="none of the 10 sessions has a click"):
         fit(silent, data, settings=QUICK)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +25,9 @@ from dualrank.errors import SettingsError
 if TYPE_CHECKING:
     from dualrank.data.click_log import ClickLog
     from dualrank.data.log.report import ReadingReport
+
+
+logger = logging.getLogger(__name__)
 
 
 class EngineName(StrEnum):
@@ -58,7 +62,10 @@ def reduce(
     max_clicks: MaxClicks = None,
     max_client_share: MaxClientShare = None,
     engine: Annotated[EngineName, typer.Option(help="What does the work.")] = EngineName.duckdb,
-    memory: Annotated[str, typer.Option(help="DuckDB's memory; beyond it, disk.")] = "1200MB",
+    memory: Annotated[
+        str | None,
+        typer.Option(help="DuckDB's memory; beyond it, disk.", show_default="1200MB"),
+    ] = None,
     master: Annotated[str | None, typer.Option(help="Spark's master, such as yarn.")] = None,
     seed: Seed = 0,
     as_json: Json = False,
@@ -70,12 +77,22 @@ def reduce(
 
     Example: dualrank reduce clicks/ --column doc_id=item --context device --out log.parquet
     """
+    from dualrank.data.log.engine import MEMORY_LIMIT
     from dualrank.data.log.reader import read_log
-    from dualrank.data.log.report import BadLogError
+    from dualrank.data.log.report import BadLogError, counted
     from dualrank.data.log.saved import write_log
 
     if out.suffix != ".parquet":
         raise SettingsError(f"{out}: a reduced log is written as .parquet")
+    if action and events is None:
+        raise SettingsError("--action chooses among UBI events; give them as --events")
+    if engine is EngineName.spark:
+        if events is not None:
+            raise SettingsError("UBI exports are read by --engine duckdb alone")
+        if memory is not None:
+            raise SettingsError("--memory is DuckDB's; the memory of Spark is set where it runs")
+    elif master is not None:
+        raise SettingsError("--master is Spark's; give it with --engine spark")
     options: dict[str, Any] = {
         "columns": column_names(column),
         "contexts": context or (),
@@ -90,13 +107,11 @@ def reduce(
             if engine is EngineName.spark:
                 from dualrank.data.log.spark import read_log_on_spark
 
-                if events is not None:
-                    raise SettingsError("UBI exports are read by --engine duckdb alone")
                 found = read_log_on_spark(log, master=master, **options)
             else:
                 if events is not None:
                     options |= {"events": events, "actions": tuple(action or ("click",))}
-                found = read_log(log, memory=memory, **options)
+                found = read_log(log, memory=memory or MEMORY_LIMIT, **options)
     except BadLogError as error:
         if as_json:
             print_json({"log": None, "reading": error.reading.to_dict()})
@@ -104,12 +119,18 @@ def reduce(
             _print(error.reading)
         raise
     write_log(found, out)
+    if not found.clicks.any():
+        logger.warning(
+            "%s: there is no click in this log, and nothing can be learned from it; look at "
+            "`clicked`, or at --action for UBI events",
+            log,
+        )
     assert found.reading is not None
     if as_json:
         print_json({"log": str(out), **_sizes(found), "reading": found.reading.to_dict()})
         return
     _print(found.reading)
-    sizes = ", ".join(f"{value:,} {name}" for name, value in _sizes(found).items())
+    sizes = ", ".join(counted(value, name) for name, value in _sizes(found).items())
     typer.echo(f"{out}: {sizes}")
 
 
@@ -121,10 +142,12 @@ def _print(reading: ReadingReport) -> None:
     """What was read and left out, and who clicked most."""
     from rich.table import Table
 
+    from dualrank.data.log.report import counted
+
     console = result_console()
     console.print(
-        f"{reading.source}: {reading.rows:,} rows, {reading.sessions:,} sessions, "
-        f"{reading.clicks:,} clicks",
+        f"{reading.source}: {counted(reading.rows, 'rows')}, "
+        f"{counted(reading.sessions, 'sessions')}, {counted(reading.clicks, 'clicks')}",
         soft_wrap=True,
     )
     table = Table()

@@ -33,6 +33,8 @@ class Dataset:
     doc_ids: NDArray[np.str_] | None = None
     max_grade: float = 0.0
     feature_names: tuple[str, ...] | None = None
+    source: str = "the features"
+    """Where the features were read from, for sentences about them."""
 
     @classmethod
     def from_arrays(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from dualrank.data.dataset import Dataset
 from dualrank.data.letor.reader import read_letor
-from dualrank.data.log.source import PARQUET_MAGIC, find_source
+from dualrank.data.log.source import PARQUET_MAGIC, SUFFIXES, find_source, suffix_of
 from dualrank.errors import DataError
 
 KEYS = ("query_id", "doc_id")
@@ -36,10 +37,14 @@ def read_features(
     numbers; `grade` is the judgment, if there is one. `count` is how many features there must be,
     and `names` picks features of these names in this order: those that a model was trained on.
     """
-    if not _is_parquet(os.fspath(path)):
-        return read_letor(path, features=count, max_grade=max_grade, progress=progress)
-    files = find_source(path).files
     where = os.fspath(path)
+    if not _is_parquet(where):
+        if (known := SUFFIXES.get(suffix_of(where))) in ("csv", "json"):
+            kind = {"csv": "CSV", "json": "JSON"}[known]
+            raise DataError(f"{where}: features are Parquet files or LETOR text, not {kind}")
+        letor = read_letor(path, features=count, max_grade=max_grade, progress=progress)
+        return replace(letor, source=where)
+    files = find_source(path).files
     try:
         table = pa.concat_tables([pq.read_table(file) for file in files], promote_options="default")
     except (OSError, pa.ArrowException) as error:
@@ -74,7 +79,7 @@ def read_features(
     grades = None
     if GRADE in table.column_names:
         grades = _numbers(table[GRADE], GRADE, where)[order]
-    return Dataset.from_arrays(
+    dataset = Dataset.from_arrays(
         matrix[order],
         queries[order],
         grades,
@@ -82,6 +87,7 @@ def read_features(
         max_grade=max_grade,
         feature_names=own_names,
     )
+    return replace(dataset, source=where)
 
 
 def _is_parquet(path: str) -> bool:
@@ -92,6 +98,12 @@ def _is_parquet(path: str) -> bool:
 
 
 def _names_of(column: pa.ChunkedArray) -> NDArray[np.str_]:
+    """Ids as text; whole numbers that became floats beside a missing value are written as such."""
+    if pa.types.is_floating(column.type):
+        values = column.to_numpy().astype(np.float64)
+        whole = (values == np.floor(values)) & (np.abs(values) < 2**53)
+        numbers = np.where(whole, values, 0).astype(np.int64).astype(np.str_)
+        return np.where(whole, numbers, values.astype(np.str_))
     return np.asarray(column.cast(pa.string()).to_pylist(), dtype=np.str_)
 
 

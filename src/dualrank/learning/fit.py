@@ -93,6 +93,10 @@ def fit(
     ranker = DNN() if ranker is None else ranker
     options = Options(method, ranker, position_model, context, click_model, min_sessions)
     options.check(propensity, validation, scaling)
+    if not log.clicks.any():
+        raise DataError(
+            f"none of the {log.sessions} sessions has a click: there is nothing to learn from"
+        )
     if log.lists.documents.max() >= dataset.document_count:
         raise DataError("the log shows documents that this data set does not have")
     if method == "auto":

@@ -57,7 +57,7 @@ def flaws(content):
             found.add("same_position")
         if "missing_value" not in found and len(placed) > len({d for _, d, _ in placed}):
             found.add("same_document")
-        unread = {"bad_position", "zero_based", "missing_value"}
+        unread = {"bad_position", "zero_based", "missing_value", "same_position"}
         if placed and not found & unread and max(whole) > len(set(whole)):
             found.add("gap")
     return found

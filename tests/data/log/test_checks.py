@@ -18,7 +18,7 @@ BAD = {
     "missing_value": ([("x", "q1", None, 1, 0)], "(1 session: session 'x' has no doc_id at positi"),
     "bad_position": (
         [("x", "q1", "a", -3, 0)],
-        "from 1 to 1024 (1 session: session 'x' has positi",
+        "(1 session: session 'x' has position -3; expected a whole number from 1 to 1024)",
     ),
     "zero_based": ([("x", "q1", "a", 0, 0)], "position 0 (1 session: session 'x' has positions 0"),
     "gap": (
@@ -163,12 +163,47 @@ FEATURES = Dataset.from_arrays(
 def test_documents_without_features_and_features_without_documents(clean):
     with pytest.raises(BadLogError) as caught:
         read_log(long_table(clean), FEATURES)
-    assert "document without features (1 session: document 'c' of query 'q2')" in str(caught.value)
+    assert "document without features (1 session: document 'c' of query 'q2' is not in" in str(
+        caught.value
+    )
+    assert "the features); add the missing documents to the features, or raise max_bad" in str(
+        caught.value
+    )
     log = read_log(long_table(clean), FEATURES, max_bad_share=0.4)
     assert log.sessions == log.reading.kept == 2
     assert log.lists.documents.tolist() == [[0, 1]]
     found = {p.kind: (p.count, p.example) for p in log.reading.problems}
     assert found["not_in_log"] == (2, "document 'n' of query 'q1'")
+
+
+def test_when_nothing_joins_an_id_of_each_side_is_shown(clean):
+    others = Dataset.from_arrays(np.zeros((1, 1)), ["q1.0"], doc_ids=["a.0"])
+    words = "the log shows document 'a' of query 'q1', the features begin with document 'a.0' of qu"
+    with pytest.raises(DataError, match=words):
+        read_log(long_table(clean), others, max_bad_share=1.0)
+
+
+def test_whole_numbers_that_became_floats_are_written_whole():
+    rows = [("s", 7.0, 0.0, 1, 0), ("s", 7.0, 12345678.0, 2, 1), ("t", 7.5, 1.0, 1, 0)]
+    assert happenings(read_log(long_table(rows))) == {
+        ("7", ("0", "12345678"), (False, True)): 1,
+        ("7.5", ("1",), (False,)): 1,
+    }
+
+
+def test_a_position_that_is_there_twice_is_no_gap_as_well(clean):
+    rows = [*clean, *(("x", "q1", d, p, 0) for d, p in (("a", 1), ("b", 1), ("c", 3)))]
+    found = read_log(long_table(rows), max_bad_share=1.0).reading.problems
+    assert [problem.kind for problem in found] == ["same_position"]
+
+
+def test_a_log_that_counts_from_1_is_told_so(clean):
+    with pytest.raises(BadLogError) as caught:
+        read_log(long_table(clean), first_position=0)
+    assert (
+        "has positions 1, 2; expected 0, 1, 2 … without gaps; for a log that counts from 1 set "
+        "first_position to 1"
+    ) in str(caught.value)
 
 
 def test_features_given_twice_are_refused_where_they_are_needed(clean):
@@ -228,5 +263,7 @@ def test_places_without_a_log_are_named(tmp_path, clean):
         read_log(tmp_path)
     pq.write_table(long_table(clean), tmp_path / "a.parquet")
     (tmp_path / "b.csv").write_text("session_id\n")
-    with pytest.raises(DataError, match=r"files of several formats \(csv, parquet\)"):
+    with pytest.raises(DataError, match=r"several formats \(csv, parquet\); give a pattern"):
         read_log(tmp_path)
+    with pytest.raises(DataError, match="an empty list of files"):
+        read_log([])

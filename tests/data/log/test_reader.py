@@ -249,6 +249,8 @@ def test_periods_of_the_logs_own_are_kept_and_other_names_are_reserved(clean):
     assert read_log(table, contexts=[PERIOD]).column(PERIOD).names == ("new", "old")
     with pytest.raises(DataError, match="a context cannot be called 'clicks'"):
         read_log(table, contexts=["clicks"])
+    with pytest.raises(DataError, match="'clicked' is a column that every log has, and no context"):
+        read_log(table, contexts=["clicked"])
 
 
 def test_folders_that_are_named_after_a_value_give_a_column(tmp_path, clean):

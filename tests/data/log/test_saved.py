@@ -63,7 +63,7 @@ def test_a_log_is_reduced_once(tmp_path, clean):
         with pytest.raises(SettingsError, match="this log is reduced already"):
             read_log(path, **option)
     write_log(read_log(long_table(clean)), tmp_path / "another.parquet")
-    with pytest.raises(DataError, match="several reduced logs"):
+    with pytest.raises(DataError, match=r"another\.parquet is a reduced log among 2 files"):
         read_log(tmp_path)
 
 

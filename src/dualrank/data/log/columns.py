@@ -71,6 +71,10 @@ def find_columns(
                 f"{where}: a context cannot be called {context!r}, a name that a reduced log has "
                 "itself; rename the column"
             )
+        if context in (names[meaning] for meaning in REQUIRED):
+            raise DataError(
+                f"{where}: {context!r} is a column that every log has, and no context; name another"
+            )
         if context not in present:
             raise DataError(
                 f"{where}: there is no context column {context!r}; the log has {', '.join(present)}"

@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+MAX_DEPTH = 1_024
+"""The longest list that is read."""
+
 Row = Mapping[str, Any]
 
 _NAMES = {
@@ -17,13 +20,20 @@ _NAMES = {
 }
 
 
-def example_of(kind: str, session: Any, rows: Sequence[Row]) -> str:
-    """What is wrong with this session: the rows that show it, in words.
+def example_of(kind: str, session: Any, rows: Sequence[Row], first: int = 1) -> str:
+    """What is wrong with this session, in a log whose positions start with `first`, in words.
 
     Rows are dictionaries of query, document, position and clicked as they were found, and of
     place and click as they were understood, sorted by place and document.
     """
-    return f"session {session!r} {_EXAMPLES[kind](rows)}"
+    shown = _EXAMPLES[kind](rows)
+    if kind == "bad_position":
+        shown += f"; expected a whole number from {first} to {first + MAX_DEPTH - 1}"
+    if kind == "gap":
+        shown += f"; expected {first}, {first + 1}, {first + 2} … without gaps"
+        if first == 0 and not any(row["place"] == 1 for row in rows):
+            shown += "; for a log that counts from 1 set first_position to 1"
+    return f"session {session!r} {shown}"
 
 
 def changing(session: Any, name: str, values: Sequence[str]) -> str:
@@ -48,10 +58,6 @@ def _positions(rows: Sequence[Row]) -> str:
     if len(found) > 12:
         found = [*found[:12], "…"]
     return f"has positions {', '.join(found)}"
-
-
-def _gap(rows: Sequence[Row]) -> str:
-    return f"{_positions(rows)}; expected 1, 2, 3 … without gaps"
 
 
 def _zero(rows: Sequence[Row]) -> str:
@@ -109,7 +115,7 @@ _EXAMPLES: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "missing_value": _missing,
     "bad_position": _bad_position,
     "zero_based": _zero,
-    "gap": _gap,
+    "gap": _positions,
     "same_position": _same_position,
     "same_document": _same_document,
     "bad_click": _bad_click,

@@ -40,6 +40,12 @@ def point_to(log: ClickLog, dataset: Dataset) -> ClickLog:
             f"expected one row of features"
         )
     row_of = np.array([rows.get(pair, PADDING) for pair in pairs], dtype=np.int32)
+    if len(pairs) and (row_of == PADDING).all():
+        raise DataError(
+            f"{dataset.source}: no document of the log has features; the log shows "
+            f"{_words(pairs[0])}, the features begin with {_words(next(iter(rows)))}: the ids must "
+            "be written alike"
+        )
 
     lists = log.lists
     documents = np.where(lists.mask, row_of[lists.documents], PADDING).astype(np.int32)
@@ -49,8 +55,8 @@ def point_to(log: ClickLog, dataset: Dataset) -> ClickLog:
     if bad.any():
         found = int(log.sessions_per_list[bad].sum())
         number = int(np.flatnonzero(bad)[0])
-        query, document = pairs[int(lists.documents[number][unknown[number]][0])]
-        example = f"document {document!r} of query {query!r}"
+        pair = pairs[int(lists.documents[number][unknown[number]][0])]
+        example = f"{_words(pair)} is not in {dataset.source}"
         problems.append(Problem("no_features", found, example))
         log = log.take_lists(np.flatnonzero(~bad))
         documents = documents[~bad]
@@ -70,6 +76,10 @@ def point_to(log: ClickLog, dataset: Dataset) -> ClickLog:
         there,
     )
     return replace(joined, reading=_with(reading, problems, joined.sessions))
+
+
+def _words(pair: tuple[str, str]) -> str:
+    return f"document {pair[1]!r} of query {pair[0]!r}"
 
 
 def _with(reading: ReadingReport, problems: list[Problem], kept: int) -> ReadingReport:

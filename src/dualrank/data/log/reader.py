@@ -63,7 +63,12 @@ def read_log(
     reading = Reading(first_position, periods, max_clicks, max_client_share)
     source = find_source(log) if _is_path(log) else None
     before: Mapping[str, float] = {}
-    if source is not None and source.format == "parquet" and is_saved(source.files[0]):
+    saved = _saved_files(source)
+    if source is not None and saved:
+        if events is not None:
+            raise SettingsError(
+                f"{source.name}: this log is reduced already; events are given when it is reduced"
+            )
         if columns or reading != Reading():
             raise SettingsError(
                 f"{source.name}: this log is reduced already; columns, positions, periods and "
@@ -111,12 +116,19 @@ def finish(
 def _read_saved(source: Source, contexts: Sequence[str]) -> ClickLog:
     if len(source.files) > 1:
         raise DataError(
-            f"{source.name}: several reduced logs; reduce all the files of a log together"
+            f"{source.name}: {_saved_files(source)[0]} is a reduced log among {len(source.files)} "
+            "files; give it alone, or the log's own files, which are all reduced together"
         )
     log = read_saved(source.files[0])
     for context in contexts:
         log.column(context)
     return log
+
+
+def _saved_files(source: Source | None) -> list[str]:
+    if source is None or source.format != "parquet":
+        return []
+    return [file for file in source.files if is_saved(file)]
 
 
 def _is_path(log: Any) -> bool:

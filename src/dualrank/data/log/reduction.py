@@ -21,15 +21,14 @@ import pyarrow as pa
 
 from dualrank.data.click_log import PERIOD
 from dualrank.data.log.columns import Columns
-from dualrank.data.log.engine import Engine
-from dualrank.data.log.examples import changing, example_of
+from dualrank.data.log.engine import Engine, Type
+from dualrank.data.log.examples import MAX_DEPTH, changing, example_of
 from dualrank.data.log.report import KINDS, Client, Problem, ReadingReport
 from dualrank.errors import DataError, SettingsError
 
 WORD = 62
 """Positions whose clicks one 64-bit number holds (two bits stay free for signs and overflow)."""
 
-MAX_DEPTH = 1_024
 SAMPLED_TIMES = 1_000_000
 TOP_CLIENTS = 10
 NO_CONTEXT = "(none)"
@@ -124,8 +123,8 @@ def _rows(engine: Engine, columns: Columns, reading: Reading, source: str) -> No
     first, last = reading.first_position, reading.first_position + MAX_DEPTH - 1
     selected = {
         "session": engine.quote(columns["session_id"]),
-        "query": f"CAST({engine.quote(columns['query_id'])} AS STRING)",
-        "document": f"CAST({engine.quote(columns['doc_id'])} AS STRING)",
+        "query": _id(engine.quote(columns["query_id"]), types[columns["query_id"]]),
+        "document": _id(engine.quote(columns["doc_id"]), types[columns["doc_id"]]),
         "position": position,
         "place": f"CASE WHEN {whole} BETWEEN {first} AND {last} "
         f"THEN CAST({whole} - {first - 1} AS INTEGER) END",
@@ -144,6 +143,15 @@ def _rows(engine: Engine, columns: Columns, reading: Reading, source: str) -> No
     engine.view(
         "rows", "SELECT " + ", ".join(f"{v} AS {k}" for k, v in selected.items()) + " FROM log"
     )
+
+
+def _id(column: str, kind: Type) -> str:
+    """An id as text; a whole number that became a float beside a missing value is written whole."""
+    text = f"CAST({column} AS STRING)"
+    if kind != "number":
+        return text
+    whole = f"{column} = floor({column}) AND abs({column}) < {2**53}"
+    return f"CASE WHEN {whole} THEN CAST(CAST({column} AS BIGINT) AS STRING) ELSE {text} END"
 
 
 def _sessions(engine: Engine, columns: Columns, words: int) -> None:
@@ -309,9 +317,10 @@ class _Reduction:
         self.engine.keep("suspects", _SUSPECTS.format(places=places))
         self.engine.keep("flawed", _FLAWS)
         # A session over two queries has two lists; what that does to positions is not news.
-        # Likewise a position that cannot be read leaves a gap.
+        # Likewise a position that cannot be read leaves a gap, and so may one that is there twice.
         unless = {
-            "gap": "several_queries OR bad_position OR zero_based OR missing_value",
+            "gap": "several_queries OR bad_position OR zero_based OR missing_value "
+            "OR same_position",
             "same_position": "several_queries",
             "same_document": "several_queries OR missing_value",
         }
@@ -347,7 +356,7 @@ class _Reduction:
             "SELECT query, document, position, clicked, place, click FROM shown "
             f"WHERE list = {number} ORDER BY TRY_CAST(position AS DOUBLE), document, query, clicked"
         ).to_pylist()
-        return example_of(kind, session["session"], rows)
+        return example_of(kind, session["session"], rows, self.reading.first_position)
 
     def _judge_sessions(self) -> str:
         """The condition under which a session itself, rather than its list, is dropped."""

@@ -28,7 +28,7 @@ class Kind:
 KINDS: Mapping[str, Kind] = {
     "no_session": Kind("session_id missing", unit="rows"),
     "missing_value": Kind("value missing"),
-    "bad_position": Kind("position not a whole number from 1 to 1024"),
+    "bad_position": Kind("position not a whole number in range"),
     "zero_based": Kind("position 0"),
     "gap": Kind("gap in the positions"),
     "same_position": Kind("several documents at one position"),
@@ -80,7 +80,7 @@ class Problem:
     @property
     def times(self) -> str:
         """How often it was found, in words."""
-        return _times(self.count, KINDS[self.kind].unit)
+        return counted(self.count, KINDS[self.kind].unit)
 
 
 @dataclass(frozen=True)
@@ -161,24 +161,26 @@ class ReadingReport:
         )
         lossy = [p for p in self.problems if p.treatment != "noted"]
         found = ", ".join(f"{p.says} ({p.times}: {p.example})" for p in lossy)
+        cure = self._cure(reduced=bool(before))
         allowed = f"{max_bad_share:.3g} is allowed" if max_bad_share else "none is allowed"
         raise BadLogError(
-            f"{name or self.source}: {bad} where {allowed}: {found}; {self._cure(worse)}, or raise "
-            "max_bad_share to leave them out",
+            f"{name or self.source}: {bad} where {allowed}: {found}; {cure}, or "
+            "raise max_bad_share to leave them out",
             self,
         )
 
-    def _cure(self, worse: list[str]) -> str:
-        kinds = {p.kind for p in self.problems if p.treatment == "dropped"}
-        if worse == ["sessions"] and kinds == {"no_features"}:
-            return "add these documents to the features"
-        return "mend the log"
+    def _cure(self, *, reduced: bool) -> str:
+        """What to mend: of a log that was reduced before, the features alone are news."""
+        kinds = {p.kind for p in self.problems if p.treatment != "noted"}
+        cures = ["mend the log"] if kinds - {"no_features"} and not reduced else []
+        cures += ["add the missing documents to the features"] if "no_features" in kinds else []
+        return " and ".join(cures)
 
     def table(self) -> list[tuple[str, str, str, str]]:
         """What was found: in words, how often, what became of it, and an example."""
         found = [(p.says, p.times, str(p.treatment), p.example) for p in self.problems]
         filtered = [
-            (FILTERS[name], _times(count, "sessions"), "dropped", f"the filter {name}")
+            (FILTERS[name], counted(count, "sessions"), "dropped", f"the filter {name}")
             for name, count in self.filtered.items()
         ]
         return [*found, *filtered]
@@ -204,10 +206,10 @@ class BadLogError(DataError):
         self.reading = reading
 
 
-def _times(count: int, unit: str) -> str:
+def counted(count: int, unit: str) -> str:
     """A number of things, whose name is given for several.
 
-    >>> _times(1, "queries"), _times(1_200, "sessions")
+    >>> counted(1, "queries"), counted(1_200, "sessions")
     ('1 query', '1,200 sessions')
     """
     singular = unit.removesuffix("ies") + "y" if unit.endswith("ies") else unit.removesuffix("s")

@@ -38,11 +38,16 @@ class Source:
 def find_source(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Source:
     """Files by name, folder (with all below it) or pattern such as `logs/2024-*.parquet`."""
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    if not paths:
+        raise DataError("the log is an empty list of files")
     name = os.fspath(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
     files = [file for part in paths for file in _files(os.fspath(part))]
     formats = {_format(file) for file in files}
     if len(formats) > 1:
-        raise DataError(f"{name}: files of several formats ({', '.join(sorted(formats))})")
+        raise DataError(
+            f"{name}: files of several formats ({', '.join(sorted(formats))}); give a pattern such "
+            "as 'clicks/*.parquet'"
+        )
     return Source(name, tuple(dict.fromkeys(files)), formats.pop())
 
 
@@ -51,7 +56,7 @@ def _files(path: str) -> list[str]:
         found = sorted(
             str(file)
             for file in Path(path).rglob("*")
-            if file.is_file() and _suffix(file.name) in SUFFIXES and not _hidden(file, path)
+            if file.is_file() and suffix_of(file.name) in SUFFIXES and not _hidden(file, path)
         )
         if not found:
             known = ", ".join(SUFFIXES)
@@ -72,7 +77,8 @@ def _hidden(file: Path, folder: str) -> bool:
     return any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
 
 
-def _suffix(name: str) -> str:
+def suffix_of(name: str) -> str:
+    """What a name ends in, before the ending of a compressed file."""
     stem, suffix = os.path.splitext(name.lower())
     return os.path.splitext(stem)[1] if suffix in COMPRESSED else suffix
 
@@ -85,7 +91,7 @@ def _format(file: str) -> Format:
         raise DataError(f"{file}: the file cannot be opened ({error.strerror})") from None
     if start == PARQUET_MAGIC:
         return "parquet"
-    known = SUFFIXES.get(_suffix(file))
+    known = SUFFIXES.get(suffix_of(file))
     if known is None:
         raise DataError(
             f"{file}: a log is a .parquet, .csv, .tsv, .jsonl or .ndjson file (or compressed text "
