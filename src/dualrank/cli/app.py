@@ -22,6 +22,7 @@ from dualrank.cli import (
     models,
     propensity,
 )
+from dualrank.cli.wording import in_options
 from dualrank.errors import DualrankError, StoppedError
 from dualrank.version import __version__
 
@@ -71,7 +72,7 @@ def main() -> None:
     except StoppedError as error:
         _stop(str(error), 128 + signal.SIGTERM)
     except DualrankError as error:
-        _stop(str(error))
+        _stop(in_options(str(error), _options_of(sys.argv[1:])))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -92,6 +93,18 @@ def main() -> None:
         _stop(f"{message().rstrip('.')}; see '{path} --help'")
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _options_of(words: list[str]) -> list[str]:
+    """The options of the command that these words begin with."""
+    command = typer.main.get_command(app)
+    for word in words:
+        inner = getattr(command, "commands", {}).get(word)
+        if inner is None:
+            break
+        command = inner
+    names = [name for option in command.params for name in option.opts]
+    return [name.removeprefix("--") for name in names if name.startswith("--")]
 
 
 def _leave(*_: object) -> None:

@@ -379,7 +379,9 @@ class _Reduction:
                 self._found("no_times", found["bad"], self._time_example(where))
                 del conditions[kind]
             elif kind == "no_time" and found["bad"]:
-                example = f"{self._time_example(where)}; periods=0 reads a log without its times"
+                example = (
+                    f"{self._time_example(where)}; reduced with periods=0 a log needs no times"
+                )
                 self._found(kind, found["bad"], example)
             elif found["bad"]:
                 self._found(kind, found["bad"], self._changing_example(where))
