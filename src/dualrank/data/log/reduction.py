@@ -293,7 +293,8 @@ class _Reduction:
         if totals["no_session"]:
             row = self.engine.fetch(
                 "SELECT query, document, CAST(position AS STRING) AS position FROM rows "
-                "WHERE session IS NULL ORDER BY query, document, position LIMIT 1"
+                "WHERE session IS NULL "
+                "ORDER BY query NULLS LAST, document NULLS LAST, position NULLS LAST LIMIT 1"
             ).to_pylist()[0]
             example = (
                 f"such as the row of document {row['document']!r} of query {row['query']!r} at "
@@ -390,7 +391,8 @@ class _Reduction:
     def _time_example(self, where: str) -> str:
         row = self.engine.fetch(
             "SELECT session, written_time FROM rows WHERE session = "
-            f"(SELECT min(session) FROM sessions WHERE {where}) ORDER BY written_time LIMIT 1"
+            f"(SELECT min(session) FROM sessions WHERE {where}) "
+            "ORDER BY written_time NULLS LAST LIMIT 1"
         ).to_pylist()[0]
         return f"session {row['session']!r} has timestamp {row['written_time']!r}"
 
