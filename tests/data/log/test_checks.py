@@ -155,6 +155,14 @@ def test_times_that_cannot_be_read_at_all_leave_a_log_without_periods(clean):
     assert problem.example == "session 's1' has timestamp '16/5/24 noon'"
 
 
+def test_a_log_without_any_session_is_refused_as_such():
+    rows = with_column([(None, "q", "a", 1, 1)], "timestamp", ["then"])
+    with pytest.raises(BadLogError, match="1 of 1 rows are bad"):
+        read_log(rows)
+    with pytest.raises(DataError, match="none of its 0 sessions is left"):
+        read_log(rows, max_bad_share=1.0)
+
+
 FEATURES = Dataset.from_arrays(
     np.zeros((4, 1)), ["q1", "q1", "q1", "q9"], doc_ids=["a", "b", "n", "c"]
 )

@@ -375,16 +375,18 @@ class _Reduction:
                 "SELECT count(session) AS sessions, "
                 f"count(CASE WHEN {where} THEN 1 END) AS bad FROM sessions"
             ).to_pylist()
+            if not found["bad"]:
+                continue
             if kind == "no_time" and found["bad"] == found["sessions"]:
                 # A column that holds no times at all says nothing against the sessions.
                 self._found("no_times", found["bad"], self._time_example(where))
                 del conditions[kind]
-            elif kind == "no_time" and found["bad"]:
+            elif kind == "no_time":
                 example = (
                     f"{self._time_example(where)}; reduced with periods=0 a log needs no times"
                 )
                 self._found(kind, found["bad"], example)
-            elif found["bad"]:
+            else:
                 self._found(kind, found["bad"], self._changing_example(where))
         return " OR ".join(f"coalesce({c}, FALSE)" for c in conditions.values()) or "FALSE"
 
