@@ -248,7 +248,7 @@ def test_realistic_mode_draws_the_papers_figures(tmp_path: Path, command: Comman
         (["train", "{0}/clicks.parquet", "--features", "{0}/train.txt", "--out", "{1}/m",
           "--metric", "foo"], "unknown metric 'foo'"),
         (["train", "{0}/clicks.parquet", "--features", "{0}/train.txt", "--out", "{1}/m",
-          "--learning-rate", "inf"], "learning_rate must be a number above 0"),
+          "--learning-rate", "inf"], "--learning-rate must be a number above 0"),
         (["train", "{0}/clicks.parquet", "--method", "magic"], "--method"),
         (["dance"], "No such command"),
         (["reproduce", "oracle-mode", "--data", "mq2008", "--root", "{1}", "--fold", "x"],

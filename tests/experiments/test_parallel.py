@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,10 @@ def test_however_it_is_ended_no_worker_stays_behind(tmp_path, how):
     assert process.returncode == codes[how]
     if how == signal.SIGTERM:
         assert err == b"dualrank: asked to stop\n"
+    # Python's own resource tracker goes when it finds that the others have gone.
+    patience = time.monotonic() + 60
+    while any(map(alive, workers)) and time.monotonic() < patience:
+        time.sleep(0.05)
     assert not [pid for pid in workers if alive(pid)]
 
 
