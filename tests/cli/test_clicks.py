@@ -1,7 +1,6 @@
 """`dualrank clicks` and simulated users, as a new user would run them."""
 
 import json
-import sys
 
 import numpy as np
 import pyarrow as pa
@@ -9,25 +8,10 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
 
-from dualrank.cli.app import main
 from dualrank.clicks.models.registry import MODELS, load_click_model
 from dualrank.clicks.users import USERS
 from dualrank.data.generator import generate_splits, with_document_ids
 from dualrank.data.letor.writer import write_letor
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Run `dualrank …` in this process: exit code, stdout and stderr."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["dualrank", *map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        captured = capsys.readouterr()
-        return int(stopped.value.code or 0), captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture(scope="module")

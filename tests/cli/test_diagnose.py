@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dualrank.cli.app import main
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.sampling import sample_log
 from dualrank.data.generator import generate_splits, with_document_ids
@@ -20,19 +18,11 @@ from dualrank.data.lists import top_lists
 
 
 @pytest.fixture
-def command(monkeypatch, capsys):
-    """Run `dualrank diagnose …` in this process: exit code, stdout and stderr."""
+def command(command, monkeypatch):
+    """`dualrank diagnose …` with rankers trained briefly."""
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr("dualrank.diagnostics.twins.STEPS", 100)
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["dualrank", "diagnose", *map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        captured = capsys.readouterr()
-        return int(stopped.value.code or 0), captured.out, captured.err
-
-    return run
+    return lambda *words: command("diagnose", *words)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from dualrank.cli.app import main
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.sampling import sample_log
 from dualrank.data.generator import generate_splits, with_document_ids
@@ -30,18 +28,10 @@ CLICK_METHODS = [
 
 
 @pytest.fixture
-def command(monkeypatch, capsys):
-    """Run `dualrank propensity …` in this process: exit code, stdout and stderr."""
+def command(command, monkeypatch):
+    """In a terminal of 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["dualrank", *map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        captured = capsys.readouterr()
-        return int(stopped.value.code or 0), captured.out, captured.err
-
-    return run
+    return command
 
 
 @pytest.fixture(scope="module")

@@ -11,25 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from dualrank.cli.app import main
 from dualrank.errors import StoppedError
 from dualrank.learning.model import Model
 
 QUERIES, DOCUMENTS, SESSIONS = 60, 6, 4_000
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Run `dualrank …` in this process: exit code, stdout and stderr."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["dualrank", *map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        captured = capsys.readouterr()
-        return int(stopped.value.code or 0), captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +187,7 @@ def test_a_click_model_run_can_be_cut_and_goes_on(command, folder, tmp_path, mon
 
         return nullcontext(heard)
 
-    monkeypatch.setattr("dualrank.cli.models.leaving_on_sigterm", cut)
+    monkeypatch.setattr("dualrank.cli.train.leaving_on_sigterm", cut)
     assert command(*words)[0] != 0
     assert (tmp_path / "m" / "checkpoint.safetensors").exists()
     assert command(*words)[0] == 0

@@ -21,6 +21,7 @@ from dualrank.cli import (
     logs,
     models,
     propensity,
+    train,
 )
 from dualrank.cli.wording import in_options
 from dualrank.errors import DualrankError, StoppedError
@@ -37,6 +38,7 @@ app = typer.Typer(
 experiments.add_to(app)
 data.add_to(app)
 logs.add_to(app)
+train.add_to(app)
 models.add_to(app)
 export.add_to(app)
 diagnose.add_to(app)

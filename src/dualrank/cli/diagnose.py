@@ -15,6 +15,7 @@ from dualrank.cli.log_options import (
     MaxBadShare,
     MaxClicks,
     MaxClientShare,
+    open_features,
     open_log,
 )
 from dualrank.cli.terminal import Json, Seed, one_bar, print_json, result_console
@@ -57,14 +58,10 @@ def diagnose(
 
     Example: dualrank diagnose clicks.parquet --features data/train.txt --out diagnosis/
     """
-    from dualrank.data.features import read_features
     from dualrank.diagnostics.diagnosis import diagnose as ask
     from dualrank.report.diagnosis import print_diagnosis, write_diagnosis
 
-    dataset = None
-    if features is not None:
-        with one_bar(f"reading {features.name}") as report:
-            dataset = read_features(features, progress=report)
+    dataset = None if features is None else open_features(features)
     click_log = open_log(
         log,
         dataset,

@@ -14,9 +14,10 @@ from dualrank.cli.log_options import (
     MaxBadShare,
     MaxClicks,
     MaxClientShare,
+    open_features,
     open_log,
 )
-from dualrank.cli.terminal import Json, Seed, one_bar, print_json
+from dualrank.cli.terminal import Json, Seed, print_json
 from dualrank.errors import SettingsError
 
 
@@ -62,7 +63,6 @@ def export(
 
     Example: dualrank export model/ --to letor --log clicks.parquet --features train.txt --out y.txt
     """
-    from dualrank.data.features import read_features
     from dualrank.data.letor.writer import write_letor
     from dualrank.learning.export import debiased_labels, export_onnx
     from dualrank.learning.model import Model
@@ -70,11 +70,7 @@ def export(
     held = Model.load(model)
     documents = None
     if features is not None:
-        with one_bar(f"reading {features.name}") as report:
-            count = held.scaler.input_count
-            documents = read_features(
-                features, count=count, names=held.feature_names, progress=report
-            )
+        documents = open_features(features, held.scaler.input_count, names=held.feature_names)
     if to is Form.onnx:
         sample = None if documents is None else documents.features
         difference = export_onnx(held, out, sample, seed=seed)

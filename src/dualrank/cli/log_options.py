@@ -1,7 +1,8 @@
-"""How a command reads a click log: the options that several commands share."""
+"""How a command reads a click log and features: the options that several commands share."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -51,6 +52,19 @@ def column_names(given: list[str] | None) -> dict[str, str]:
             raise SettingsError(f"--column takes MEANING=NAME, such as doc_id=item, not {text!r}")
         names[meaning] = name
     return names
+
+
+def open_features(
+    path: Path,
+    count: int | None = None,
+    max_grade: float | None = None,
+    names: Sequence[str] | None = None,
+) -> Dataset:
+    """Read features, of a model's `count` and `names` where it has some, with a bar."""
+    from dualrank.data.features import read_features
+
+    with one_bar(f"reading {path.name}") as report:
+        return read_features(path, count=count, names=names, max_grade=max_grade, progress=report)
 
 
 def open_log(

@@ -15,6 +15,7 @@ from dualrank.cli.log_options import (
     MaxBadShare,
     MaxClicks,
     MaxClientShare,
+    open_features,
     open_log,
 )
 from dualrank.cli.terminal import Json, Seed, layer_sizes, one_bar, print_json, result_console
@@ -90,16 +91,12 @@ def propensity(
     """
     import json
 
-    from dualrank.data.features import read_features
     from dualrank.learning.estimates import estimate_propensities
     from dualrank.learning.settings import TrainingSettings
     from dualrank.rankers.network import DNN, Linear
     from dualrank.report.estimates import estimates_notes, estimates_table, write_estimates
 
-    dataset = None
-    if features is not None:
-        with one_bar(f"reading {features.name}") as report:
-            dataset = read_features(features, progress=report)
+    dataset = None if features is None else open_features(features)
     click_log = open_log(
         log,
         dataset,
