@@ -17,7 +17,7 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.interventions import join_lists
 from dualrank.data.lists import RankedLists, top_lists
 from dualrank.diagnostics.click_dependence import click_dependence
-from dualrank.diagnostics.study import Study
+from dualrank.diagnostics.facts import Study
 from dualrank.diagnostics.trust import trust
 
 QUERIES, RANKERS, SESSIONS, SEEDS = 400, 4, 150_000, 5

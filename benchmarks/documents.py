@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 import zstandard
 
-from dualrank.documents.encoding import decode
-from dualrank.documents.extraction import extract_fields
+from dualrank.pages.encoding import decode
+from dualrank.pages.extraction import extract_fields
 
 PAGE_BYTES = 35_000
 PAGES_PER_SECOND = 500

@@ -26,6 +26,8 @@ import torch
 from benchmarks.log_reduction import FEATURES, LISTS, paper_log
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.sampling import sample_log
+from dualrank.corrections.position_models import PositionVariables
+from dualrank.corrections.weighting import DualLearning
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.generator import World
@@ -34,13 +36,11 @@ from dualrank.data.scaling import Scaler
 from dualrank.evaluation.evaluator import Evaluator
 from dualrank.evaluation.propensity_error import inverse_propensity_mse
 from dualrank.learning.feedback import Batch, Feedback, LoggedClicks
-from dualrank.learning.settings import TrainingSettings
-from dualrank.learning.trainer import Trainer
-from dualrank.learning.weighting import DualLearning
-from dualrank.propensity.position_models import PositionVariables
+from dualrank.learning.loop import Trainer
 from dualrank.rankers.network import DNN
 from dualrank.report.drawing import LEGEND, new_figure, title
 from dualrank.report.theme import LIGHT, svg_file
+from dualrank.settings import TrainingSettings
 from dualrank.storage import write_text
 
 # The better of two rates that were tried, with the first seed.

@@ -28,8 +28,8 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.generator import World, with_document_ids
 from dualrank.data.lists import RankedLists
 from dualrank.data.log.long import write_long_log
-from dualrank.data.log.reader import read_log
-from dualrank.experiments.simulation import rank_initially
+from dualrank.data.log.read_log import read_log
+from dualrank.reproduce.simulation import rank_initially
 
 SESSIONS, LISTS, DOCUMENTS, FEATURES = 3_268_177, 71_106, 333_813, 33
 GIBIBYTE = 2**30

@@ -27,10 +27,10 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.interventions import join_lists, shuffle_lists, swap_with_first
 from dualrank.data.lists import RankedLists, top_lists
 from dualrank.learning.dual_estimate import estimate_by_dual_learning
-from dualrank.learning.settings import TrainingSettings
 from dualrank.propensity.estimators import estimate
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN, Linear
+from dualrank.settings import TrainingSettings
 
 USER = PositionBasedUser()
 PURE = PositionBasedUser(epsilon=0)

@@ -27,22 +27,22 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dualrank.corrections.position_models import PositionVariables
+from dualrank.corrections.weighting import DualLearning, GivenPropensity, NoCorrection, Weighting
 from dualrank.data.click_log import ClickLog
 from dualrank.data.scaling import Scaler
+from dualrank.evaluation.click_check import ClickCheck
 from dualrank.evaluation.evaluator import evaluate
 from dualrank.evaluation.propensity_error import inverse_propensity_mse
-from dualrank.experiments.collection import Collection
-from dualrank.experiments.scenarios import SCENARIOS, Scenarios, Scene, set_up
 from dualrank.learning.auto import harvested_propensity
-from dualrank.learning.click_check import ClickCheck
 from dualrank.learning.feedback import EstimatedRelevance, LoggedClicks
 from dualrank.learning.fit import hold_out
-from dualrank.learning.settings import TrainingSettings
-from dualrank.learning.trainer import Trainer
+from dualrank.learning.loop import Trainer
 from dualrank.learning.validation import OnHeldOutClicks
-from dualrank.learning.weighting import DualLearning, GivenPropensity, NoCorrection, Weighting
-from dualrank.propensity.position_models import PositionVariables
 from dualrank.propensity.propensity import Propensity
+from dualrank.reproduce.collection import Collection
+from dualrank.reproduce.scenarios import SCENARIOS, Scenarios, Scene, set_up
+from dualrank.settings import TrainingSettings
 
 NAMES = ("hidden-features", "network-logger", "three-networks", "initial-ranker")
 EXPERIMENT = Scenarios()

@@ -14,7 +14,7 @@ import time
 
 from pyspark.sql import SparkSession
 
-from dualrank.data.log.reader import read_log
+from dualrank.data.log.read_log import read_log
 from dualrank.data.log.saved import to_table
 from dualrank.data.log.spark import read_log_on_spark
 

@@ -18,14 +18,14 @@ import torch
 
 from benchmarks.timing import seconds
 from dualrank.clicks.position_based import PositionBasedUser
+from dualrank.corrections.weighting import DualLearning, NoCorrection
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
 from dualrank.learning.checkpoint import write_checkpoint
 from dualrank.learning.feedback import Batch, SimulatedClicks
-from dualrank.learning.settings import TrainingSettings
-from dualrank.learning.trainer import Trainer
-from dualrank.learning.weighting import DualLearning, NoCorrection
+from dualrank.learning.loop import Trainer
 from dualrank.rankers.network import DNN
+from dualrank.settings import TrainingSettings
 
 LISTS, DEPTH, POOL = 256, 10, 4_000
 

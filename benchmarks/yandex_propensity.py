@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrank.data.click_log import ClickLog
-from dualrank.data.log.reader import read_log
+from dualrank.data.log.read_log import read_log
 from dualrank.propensity.bootstrap import with_intervals
 from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.propensity.harvesting import harvest

@@ -17,13 +17,13 @@ from .evaluation.evaluator import evaluate as evaluate
 from .evaluation.evaluator import evaluate_per_query as evaluate_per_query
 from .evaluation.propensity_error import inverse_propensity_mse as inverse_propensity_mse
 from .evaluation.significance import fisher_test as fisher_test
+from .learning.click_ranker import ClickRanker as ClickRanker
 from .learning.estimates import estimate_propensities as estimate_propensities
-from .learning.estimator import ClickRanker as ClickRanker
 from .learning.fit import fit as fit
 from .learning.model import Model as Model
-from .learning.settings import TrainingSettings as TrainingSettings
 from .propensity.propensity import Propensity as Propensity
 from .rankers.network import DNN as DNN
 from .rankers.network import Linear as Linear
 from .rankers.ranking_svm import RankingSVM as RankingSVM
+from .settings import TrainingSettings as TrainingSettings
 from .version import __version__ as __version__

@@ -21,7 +21,7 @@ from dualrank.data.lists import top_lists
 def command(command, monkeypatch):
     """`dualrank diagnose …` with rankers trained briefly."""
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr("dualrank.diagnostics.twins.STEPS", 100)
+    monkeypatch.setattr("dualrank.diagnostics.trained_pair.STEPS", 100)
     return lambda *words: command("diagnose", *words)
 
 

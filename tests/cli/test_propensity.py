@@ -185,7 +185,7 @@ def test_the_adjacent_chain_of_yandex_is_that_of_an_independent_computation(tmp_
     import pyarrow as pa
     import zstandard
 
-    from dualrank.data.log.reader import read_log
+    from dualrank.data.log.read_log import read_log
     from dualrank.propensity.estimators import estimate
 
     source = Path(os.environ["DUALRANK_DATA"]) / "yandex_clicks" / "sessions.tsv.zst"

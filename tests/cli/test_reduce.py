@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dualrank.cli.app import app
-from dualrank.data.log.report import BadLogError
+from dualrank.data.log.reading_report import BadLogError
 from dualrank.errors import DualrankError
 
 CLEAN = {

@@ -109,7 +109,7 @@ def test_event_files_hold_the_loss_the_curve_and_the_validation(command, words, 
 
 
 def test_without_tensorboard_one_sentence_says_how_to_get_it(command, words, monkeypatch):
-    monkeypatch.setattr("dualrank.learning.event_files.find_spec", lambda _: None)
+    monkeypatch.setattr("dualrank.learning.tensorboard.find_spec", lambda _: None)
     code, _, err = command(*words, "--tensorboard")
     assert code == 2
     assert "TensorBoard is not installed" in err
@@ -187,7 +187,7 @@ def test_a_click_model_run_can_be_cut_and_goes_on(command, folder, tmp_path, mon
 
         return nullcontext(heard)
 
-    monkeypatch.setattr("dualrank.cli.train.leaving_on_sigterm", cut)
+    monkeypatch.setattr("dualrank.cli.train_command.leaving_on_sigterm", cut)
     assert command(*words)[0] != 0
     assert (tmp_path / "m" / "checkpoint.safetensors").exists()
     assert command(*words)[0] == 0

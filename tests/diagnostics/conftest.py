@@ -9,7 +9,7 @@ from dualrank.data.click_log import ClickLog, Column
 from dualrank.data.dataset import Dataset
 from dualrank.data.interventions import join_lists
 from dualrank.data.lists import top_lists
-from dualrank.diagnostics.study import Study
+from dualrank.diagnostics.facts import Study
 
 
 class World:

@@ -15,7 +15,7 @@ from dualrank.clicks.users import (
 from dualrank.data.click_log import ClickLog
 from dualrank.data.lists import RankedLists
 from dualrank.diagnostics.click_dependence import click_dependence
-from dualrank.diagnostics.study import Study
+from dualrank.diagnostics.facts import Study
 
 
 def log_of(list_of, clicks):

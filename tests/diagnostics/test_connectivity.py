@@ -4,7 +4,7 @@ import pytest
 from dualrank.data.click_log import ClickLog
 from dualrank.data.lists import RankedLists
 from dualrank.diagnostics.connectivity import connectivity, interval_width
-from dualrank.diagnostics.study import Study
+from dualrank.diagnostics.facts import Study
 from dualrank.propensity.propensity import Propensity
 
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from dualrank.diagnostics.curves import curves, gap, share_of_the_way
-from dualrank.diagnostics.study import Study
+from dualrank.diagnostics.agreement import curves, gap, share_of_the_way
+from dualrank.diagnostics.facts import Study
 from dualrank.propensity.propensity import Propensity
 
 HARVESTED = np.array([1.0, 0.8, 0.5, 0.3])

@@ -101,7 +101,7 @@ def test_the_same_seed_gives_the_same_diagnosis(world):
 
 
 def test_progress_counts_training_once(world, monkeypatch):
-    monkeypatch.setattr("dualrank.diagnostics.twins.STEPS", 20)
+    monkeypatch.setattr("dualrank.diagnostics.trained_pair.STEPS", 20)
     here = world(queries=60)
     told = []
     diagnose(here.log(3_000), here.data, progress=lambda *done: told.append(done))

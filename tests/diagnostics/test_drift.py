@@ -5,8 +5,8 @@ import pytest
 
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.data.click_log import PERIOD
-from dualrank.diagnostics.drift import compare, drift, holm
-from dualrank.diagnostics.study import Study
+from dualrank.diagnostics.facts import Study
+from dualrank.diagnostics.stability import compare, drift, holm
 
 
 def periods(world, joined, etas, *, seed=0, queries=300, sessions=60_000, name=PERIOD):

@@ -10,18 +10,18 @@ from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.user import perceived_relevance
 from dualrank.clicks.users import CascadeUser, TrustingUser
 from dualrank.data.lists import top_lists
-from dualrank.diagnostics import twins as twins_module
+from dualrank.diagnostics import trained_pair as twins_module
+from dualrank.diagnostics.facts import Study
 from dualrank.diagnostics.joint_learning import joint_learning, supported
 from dualrank.diagnostics.logging_ranker import (
     logging_ranker,
     order_told_by_features,
     spearman_with_order,
 )
-from dualrank.diagnostics.study import Study
+from dualrank.diagnostics.trained_pair import Twins, train_twins
 from dualrank.diagnostics.trust import trust
-from dualrank.diagnostics.twins import Twins, train_twins
 from dualrank.errors import DataError
-from dualrank.learning.click_check import Lead
+from dualrank.evaluation.click_check import Lead
 from dualrank.propensity.bootstrap import with_intervals
 
 

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualrank.data.click_log import ClickLog
+from dualrank.diagnostics.facts import Study
 from dualrank.diagnostics.sample import sample, weight_of_heaviest
-from dualrank.diagnostics.study import Study
 
 
 def test_a_large_log_is_good(world):

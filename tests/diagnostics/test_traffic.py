@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dualrank.data.click_log import ClickLog
-from dualrank.data.log.report import Client, ReadingReport
-from dualrank.diagnostics.study import Study
+from dualrank.data.log.reading_report import Client, ReadingReport
+from dualrank.diagnostics.facts import Study
 from dualrank.diagnostics.traffic import clicks_everything, clicks_only_last, traffic
 
 

@@ -25,8 +25,8 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.lists import top_lists
 from dualrank.learning.checkpoint import read_checkpoint
 from dualrank.learning.fit import fit
-from dualrank.learning.settings import TrainingSettings
 from dualrank.rankers.network import DNN
+from dualrank.settings import TrainingSettings
 
 SETTINGS = TrainingSettings(
     steps=400, batch_size=8, optimizer="adagrad", checkpoint_every=1, validate_every=7

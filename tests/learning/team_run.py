@@ -17,9 +17,9 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.lists import top_lists
 from dualrank.errors import StoppedError
 from dualrank.learning.fit import fit
-from dualrank.learning.settings import TrainingSettings
-from dualrank.learning.team import team_of_torchrun
+from dualrank.learning.workers import team_of_torchrun
 from dualrank.rankers.network import DNN
+from dualrank.settings import TrainingSettings
 
 
 def problem():

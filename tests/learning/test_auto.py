@@ -17,10 +17,10 @@ from dualrank.learning.auto import (
     harvested_propensity,
 )
 from dualrank.learning.fit import fit
-from dualrank.learning.settings import TrainingSettings
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import Linear
 from dualrank.rankers.ranking_svm import RankingSVM
+from dualrank.settings import TrainingSettings
 
 QUERIES, DOCUMENTS = 600, 10
 SETTINGS = TrainingSettings(steps=400)

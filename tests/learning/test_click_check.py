@@ -10,8 +10,8 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists, top_lists
 from dualrank.errors import DataError
-from dualrank.learning import click_check
-from dualrank.learning.click_check import ClickCheck
+from dualrank.evaluation import click_check
+from dualrank.evaluation.click_check import ClickCheck
 
 QUERIES, DOCUMENTS = 400, 10
 

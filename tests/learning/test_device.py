@@ -6,20 +6,20 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from dualrank.data.lists import PADDING
-from dualrank.errors import SettingsError
-from dualrank.learning.device import choose_device
-from dualrank.learning.feedback import Batch
-from dualrank.learning.settings import TrainingSettings
-from dualrank.learning.trainer import Trainer
-from dualrank.learning.weighting import DualLearning, GivenPropensity, NoCorrection
-from dualrank.propensity.position_models import (
+from dualrank.corrections.position_models import (
     ContextualPositions,
     PositionNetwork,
     RecurrentPositions,
 )
+from dualrank.corrections.weighting import DualLearning, GivenPropensity, NoCorrection
+from dualrank.data.lists import PADDING
+from dualrank.errors import SettingsError
+from dualrank.learning.device import choose_device
+from dualrank.learning.feedback import Batch
+from dualrank.learning.loop import Trainer
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN
+from dualrank.settings import TrainingSettings
 
 CPU, META = torch.device("cpu"), torch.device("meta")
 

@@ -10,8 +10,8 @@ from dualrank.data.lists import top_lists
 from dualrank.errors import SettingsError
 from dualrank.learning.dual_estimate import _resampled, estimate_by_dual_learning
 from dualrank.learning.estimates import METHODS, estimate_propensities
-from dualrank.learning.settings import TrainingSettings
 from dualrank.rankers.network import Linear
+from dualrank.settings import TrainingSettings
 
 USER = PositionBasedUser(epsilon=0)
 TRUTH = USER.examination(10) / USER.examination(1)

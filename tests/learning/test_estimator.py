@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 import dualrank
 from dualrank.errors import DataError, SettingsError
-from dualrank.learning.estimator import ClickRanker
+from dualrank.learning.click_ranker import ClickRanker
 
 QUICK = {"hidden": (6,), "steps": 60, "batch_size": 32}
 

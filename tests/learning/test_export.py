@@ -11,8 +11,8 @@ from dualrank.data.letor.reader import read_letor
 from dualrank.data.letor.writer import write_letor
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.data.scaling import Scaler
+from dualrank.engines.onnx import debiased_labels, export_onnx
 from dualrank.errors import DataError
-from dualrank.learning.export import debiased_labels, export_onnx
 from dualrank.learning.model import Model
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN, Linear

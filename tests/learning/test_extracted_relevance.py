@@ -13,10 +13,10 @@ from dualrank.evaluation.evaluator import evaluate
 from dualrank.learning.extracted_relevance import extract_relevance, scaled_to_clicks
 from dualrank.learning.feedback import EstimatedRelevance
 from dualrank.learning.fit import fit
-from dualrank.learning.settings import TrainingSettings
 from dualrank.learning.validation import OnHeldOutClicks
 from dualrank.rankers.network import Linear
 from dualrank.rankers.ranking_svm import RankingSVM
+from dualrank.settings import TrainingSettings
 
 SHORT = TrainingSettings(steps=150, batch_size=128)
 

@@ -9,6 +9,8 @@ import torch
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.sampling import sample_log
 from dualrank.clicks.users import CascadeUser
+from dualrank.corrections.position_models import PositionVariables
+from dualrank.corrections.weighting import DualLearning
 from dualrank.data.click_log import ClickLog, Column
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import PADDING, RankedLists, top_lists
@@ -20,11 +22,9 @@ from dualrank.learning.feedback import (
     LoggedClicks,
     SimulatedClicks,
 )
-from dualrank.learning.settings import TrainingSettings
-from dualrank.learning.trainer import Trainer
-from dualrank.learning.weighting import DualLearning
-from dualrank.propensity.position_models import PositionVariables
+from dualrank.learning.loop import Trainer
 from dualrank.rankers.network import DNN
+from dualrank.settings import TrainingSettings
 
 SESSIONS = 200_000
 

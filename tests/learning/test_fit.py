@@ -18,10 +18,10 @@ from dualrank.evaluation.evaluator import evaluate
 from dualrank.evaluation.propensity_error import inverse_propensity_mse
 from dualrank.learning.fit import fit
 from dualrank.learning.model import Model
-from dualrank.learning.settings import TrainingSettings
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN, Linear
 from dualrank.rankers.ranking_svm import RankingSVM
+from dualrank.settings import TrainingSettings
 
 QUICK = TrainingSettings(steps=40, batch_size=32, validate_every=10)
 TRUTH = Propensity.of(PositionBasedUser().curve)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dualrank.learning.losses import masked_log_softmax, ratio_to_first, softmax_cross_entropy
+from dualrank.corrections.losses import masked_log_softmax, ratio_to_first, softmax_cross_entropy
 from dualrank.rankers.network import Network
 
 LISTS, DEPTH = 7, 6

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from dualrank.learning.optimizer import Optimizer
-from dualrank.learning.settings import TrainingSettings
+from dualrank.rankers.optimizer import Optimizer
+from dualrank.settings import TrainingSettings
 
 
 class Point(nn.Module):

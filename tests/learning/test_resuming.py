@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 import torch
 
-from dualrank.errors import CheckpointError, StoppedError
-from dualrank.learning.checkpoint import read_checkpoint
-from dualrank.learning.feedback import SimulatedClicks
-from dualrank.learning.settings import TrainingSettings
-from dualrank.learning.trainer import Trainer
-from dualrank.learning.weighting import DualLearning, NoCorrection
-from dualrank.propensity.position_models import (
+from dualrank.corrections.position_models import (
     ContextualPositions,
     PositionNetwork,
     PositionVariables,
     RecurrentPositions,
 )
+from dualrank.corrections.weighting import DualLearning, NoCorrection
+from dualrank.errors import CheckpointError, StoppedError
+from dualrank.learning.checkpoint import read_checkpoint
+from dualrank.learning.feedback import SimulatedClicks
+from dualrank.learning.loop import Trainer
 from dualrank.rankers.network import DNN
+from dualrank.settings import TrainingSettings
 
 STEPS = 9
 POSITION_MODELS = {

@@ -7,10 +7,10 @@ from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.sampling import sample_log
 from dualrank.data.generator import World, with_document_ids
 from dualrank.data.lists import top_lists
-from dualrank.data.log.reader import read_log
+from dualrank.data.log.read_log import read_log
 from dualrank.learning.fit import fit
-from dualrank.learning.settings import TrainingSettings
 from dualrank.rankers.network import Linear
+from dualrank.settings import TrainingSettings
 
 
 def test_the_filters_keep_the_learned_curve():

@@ -3,7 +3,7 @@
 import pytest
 
 from dualrank.errors import SettingsError
-from dualrank.learning.settings import TrainingSettings
+from dualrank.settings import TrainingSettings
 
 
 @pytest.mark.parametrize(

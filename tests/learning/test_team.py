@@ -10,7 +10,7 @@ import torch
 
 from dualrank.learning.checkpoint import read_checkpoint
 from dualrank.learning.feedback import Batch
-from dualrank.learning.team import Team
+from dualrank.learning.workers import Team
 
 SCRIPT = Path(__file__).with_name("team_run.py")
 STEPS = 60

@@ -7,16 +7,16 @@ import pytest
 import torch
 
 from dualrank.clicks.position_based import PositionBasedUser
+from dualrank.corrections.losses import masked_log_softmax, ratio_to_first, softmax_cross_entropy
+from dualrank.corrections.weighting import DualLearning, GivenPropensity, NoCorrection
 from dualrank.data.lists import top_lists
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.feedback import Batch, Judgments, SimulatedClicks
-from dualrank.learning.losses import masked_log_softmax, ratio_to_first, softmax_cross_entropy
-from dualrank.learning.optimizer import Optimizer
-from dualrank.learning.settings import TrainingSettings
-from dualrank.learning.trainer import Trainer
-from dualrank.learning.weighting import DualLearning, GivenPropensity, NoCorrection
+from dualrank.learning.loop import Trainer
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN
+from dualrank.rankers.optimizer import Optimizer
+from dualrank.settings import TrainingSettings
 
 SETTINGS = TrainingSettings(steps=12, batch_size=32, validate_every=5)
 

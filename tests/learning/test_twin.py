@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from dualrank.learning.fit import fit
-from dualrank.learning.settings import TrainingSettings
 from dualrank.learning.twin import fit_twin
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN
 from dualrank.rankers.ranking_svm import RankingSVM
+from dualrank.settings import TrainingSettings
 
 QUICK = TrainingSettings(steps=40, batch_size=32, validate_every=10)
 SAME = {"ranker": DNN((8,)), "scaling": "standard", "settings": QUICK}

@@ -5,18 +5,18 @@ import pytest
 import torch
 
 from dualrank.clicks.position_based import PositionBasedUser
-from dualrank.errors import SettingsError
-from dualrank.learning.losses import masked_log_softmax
-from dualrank.learning.settings import TrainingSettings
-from dualrank.learning.weighting import DualLearning, GivenPropensity, NoCorrection
-from dualrank.propensity.position_models import (
+from dualrank.corrections.losses import masked_log_softmax
+from dualrank.corrections.position_models import (
     CONTEXT_SPREAD,
     ContextualPositions,
     PositionNetwork,
     PositionVariables,
     RecurrentPositions,
 )
+from dualrank.corrections.weighting import DualLearning, GivenPropensity, NoCorrection
+from dualrank.errors import SettingsError
 from dualrank.propensity.propensity import Propensity
+from dualrank.settings import TrainingSettings
 
 DEPTH = 10
 FULL_BATCH = TrainingSettings(

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from dualrank.clicks.models.em import EM, Beta
-from dualrank.clicks.models.position_based import position_counts
+from dualrank.clicks.models.pbm import position_counts
 from dualrank.clicks.models.product_em import fit_product
-from dualrank.propensity.click_model import _informative, _Profile, position_based_model
 from dualrank.propensity.estimators import estimate
 from dualrank.propensity.grouped_clicks import GroupedClicks
+from dualrank.propensity.pbm_examination import _informative, _Profile, position_based_model
 
 
 def em(cells, rounds, depth=10):

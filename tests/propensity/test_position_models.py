@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from dualrank.propensity.position_models import (
+from dualrank.corrections.position_models import (
     ContextualPositions,
     PositionNetwork,
     PositionVariables,

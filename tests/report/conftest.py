@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualrank.experiments.results import PropensityResult, Results, Run
+from dualrank.report.results import PropensityResult, Results, Run
 
 TRUTH = np.array([0.68, 0.61, 0.48, 0.34, 0.28, 0.20, 0.11, 0.10, 0.08, 0.06]) / 0.68
 NDCG = {

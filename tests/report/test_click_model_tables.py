@@ -1,8 +1,8 @@
 """The tables beside Table 3: methods by sessions per list, and queries asked most and least."""
 
-from dualrank.experiments.results import Results, Run
 from dualrank.report.by_sessions import crossings, sessions_table
 from dualrank.report.head_and_tail import head_and_tail
+from dualrank.report.results import Results, Run
 from dualrank.report.table_3 import write_table_3
 from dualrank.report.verdict import verdict
 

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from dualrank.clicks.models.comparison import Score
-from dualrank.report.click_models import comparison_figure, comparison_table, rank_table
+from dualrank.report.click_model_comparison import comparison_figure, comparison_table, rank_table
 from dualrank.report.theme import svg_file
 
 

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from dualrank.diagnostics.diagnosis import Diagnosis
 from dualrank.diagnostics.point import Point
-from dualrank.report.diagnosis import print_diagnosis, render_diagnosis, write_diagnosis
+from dualrank.report.diagnosis_page import print_diagnosis, render_diagnosis, write_diagnosis
 
 
 @pytest.fixture

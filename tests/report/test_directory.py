@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from dualrank.experiments.results import Results
 from dualrank.report import directory as module
 from dualrank.report.directory import write_experiment
+from dualrank.report.results import Results
 
 
 def test_everything_is_written_and_named_with_the_same_bytes_every_time(results, tmp_path):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from dualrank.clicks.position_based import PositionBasedUser
-from dualrank.experiments.drift import MOMENTS, Severity
-from dualrank.experiments.results import PropensityResult, Results, Run
 from dualrank.report.directory import write_experiment
 from dualrank.report.drift import drift_figures, drift_table, drift_verdict, streams
 from dualrank.report.page import render_page
+from dualrank.report.results import PropensityResult, Results, Run
+from dualrank.reproduce.drift import MOMENTS, Severity
 
 SEVERITY = Severity()
 

@@ -7,7 +7,6 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from dualrank.experiments.results import Results
 from dualrank.report.curves import propensity_curves
 from dualrank.report.drawing import _apart
 from dualrank.report.figures import (
@@ -16,6 +15,7 @@ from dualrank.report.figures import (
     propensity_figure,
     sweep_figure,
 )
+from dualrank.report.results import Results
 from dualrank.report.theme import DARK, LIGHT, png, svg_file, svg_inline
 
 FIGURES = [propensity_figure, metric_figure, learning_curve_figure]
@@ -117,7 +117,7 @@ def test_labels_move_apart_as_little_as_needed():
 
 def test_importing_the_report_does_not_import_matplotlib():
     code = (
-        "import sys, dualrank.report.directory, dualrank.report.terminal;"
+        "import sys, dualrank.report.directory, dualrank.report.console;"
         "sys.exit(any(m.split('.')[0] in ('matplotlib', 'jinja2') for m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -5,8 +5,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from dualrank.experiments.results import Results, Run
 from dualrank.report.page import duration, render_page
+from dualrank.report.results import Results, Run
 
 VOID = {"meta", "br", "link", "img", "hr", "input"}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dualrank.experiments.results import Results, Run
+from dualrank.report.results import Results, Run
 from dualrank.report.scenarios import scenario_markdown, scenario_verdict, write_scenarios
 
 FIT, SWAPS = "fit for joint learning", "collect some swaps first"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from dualrank.report.tables import BETTER, WORSE, ResultTable
+from dualrank.report.result_table import BETTER, WORSE, ResultTable
 
 
 def rendered(table: ResultTable, width: int) -> str:

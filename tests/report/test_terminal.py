@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from dualrank.experiments.results import Results
-from dualrank.report.terminal import examination_bars, print_report
+from dualrank.report.console import examination_bars, print_report
+from dualrank.report.results import Results
 
 
 def printed(results: Results, width: int, files: tuple[Path, ...] = ()) -> str:

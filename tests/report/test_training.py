@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dualrank.data.log.report import Problem, ReadingReport
+from dualrank.data.log.reading_report import Problem, ReadingReport
 from dualrank.data.scaling import Scaler
 from dualrank.diagnostics.diagnosis import Diagnosis
 from dualrank.diagnostics.point import Point

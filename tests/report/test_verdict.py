@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dualrank.experiments.results import Results
+from dualrank.report.results import Results
 from dualrank.report.verdict import verdict
 
 

@@ -11,17 +11,17 @@ from typing import Annotated
 import typer
 
 from dualrank.cli import (
-    click_models,
-    clicks,
-    data,
-    diagnose,
-    documents,
-    experiments,
-    export,
-    logs,
-    models,
-    propensity,
-    train,
+    clicks_commands,
+    data_commands,
+    diagnose_command,
+    export_command,
+    model_commands,
+    pages_commands,
+    propensity_command,
+    reduce_command,
+    reproduce_commands,
+    table_3_commands,
+    train_command,
 )
 from dualrank.cli.wording import in_options
 from dualrank.errors import DualrankError, StoppedError
@@ -35,17 +35,17 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-experiments.add_to(app)
-data.add_to(app)
-logs.add_to(app)
-train.add_to(app)
-models.add_to(app)
-export.add_to(app)
-diagnose.add_to(app)
-propensity.add_to(app)
-documents.add_to(app)
-click_models.add_to(app)
-clicks.add_to(app)
+reproduce_commands.add_to(app)
+data_commands.add_to(app)
+reduce_command.add_to(app)
+train_command.add_to(app)
+model_commands.add_to(app)
+export_command.add_to(app)
+diagnose_command.add_to(app)
+propensity_command.add_to(app)
+pages_commands.add_to(app)
+table_3_commands.add_to(app)
+clicks_commands.add_to(app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -79,7 +79,7 @@ def open_log(
     max_client_share: float | None = None,
 ) -> ClickLog:
     """Read a log as these options say, with a bar."""
-    from dualrank.data.log.reader import read_log
+    from dualrank.data.log.read_log import read_log
 
     with one_bar(f"reading {Path(log).name}"):
         return read_log(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dualrank.data.catalogue import Catalogue
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
-from dualrank.data.log.report import ReadingReport
+from dualrank.data.log.reading_report import ReadingReport
 from dualrank.errors import DataError
 
 PERIOD = "period"
@@ -142,8 +142,8 @@ class ClickLog:
 
     @classmethod
     def read(cls, log: Any, dataset: Dataset | None = None, **options: Any) -> ClickLog:
-        """Read a log in any format; see `dualrank.data.log.reader.read_log` for the options."""
-        from dualrank.data.log.reader import read_log
+        """Read a log in any format; see `dualrank.data.log.read_log.read_log` for the options."""
+        from dualrank.data.log.read_log import read_log
 
         return read_log(log, dataset, **options)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dualrank.data.dataset import Dataset
 from dualrank.data.letor.reader import read_letor
-from dualrank.data.log.source import PARQUET_MAGIC, SUFFIXES, find_source, suffix_of
+from dualrank.data.log.log_files import PARQUET_MAGIC, SUFFIXES, find_source, suffix_of
 from dualrank.errors import DataError
 
 KEYS = ("query_id", "doc_id")

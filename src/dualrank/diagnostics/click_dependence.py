@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from dualrank.clicks.dependence import Dependence
+from dualrank.diagnostics.facts import Study
 from dualrank.diagnostics.point import Point, not_measured, worst
-from dualrank.diagnostics.study import Study
 
 NAME = "independent clicks"
 

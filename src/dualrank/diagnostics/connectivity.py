@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from dualrank.diagnostics.facts import Study
 from dualrank.diagnostics.point import Point
-from dualrank.diagnostics.study import Study
 from dualrank.propensity.harvesting import interventional_sums
 from dualrank.propensity.propensity import Propensity
 

@@ -9,15 +9,15 @@ from typing import Any
 
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
+from dualrank.diagnostics.agreement import curves
 from dualrank.diagnostics.click_dependence import click_dependence
 from dualrank.diagnostics.connectivity import connectivity
-from dualrank.diagnostics.curves import curves
-from dualrank.diagnostics.drift import drift
+from dualrank.diagnostics.facts import Progress, Study
 from dualrank.diagnostics.joint_learning import joint_learning
 from dualrank.diagnostics.logging_ranker import logging_ranker
 from dualrank.diagnostics.point import Point
 from dualrank.diagnostics.sample import sample
-from dualrank.diagnostics.study import Progress, Study
+from dualrank.diagnostics.stability import drift
 from dualrank.diagnostics.traffic import traffic
 from dualrank.diagnostics.trust import trust
 from dualrank.diagnostics.verdict import SWAPS, Verdict, judge

@@ -10,9 +10,9 @@ of position, and leads; where it has taken one for the other, or has learned noi
 from __future__ import annotations
 
 from dualrank.clicks.dependence import Dependence
+from dualrank.diagnostics.facts import Study
 from dualrank.diagnostics.point import Point, not_measured
-from dualrank.diagnostics.study import Study
-from dualrank.learning.click_check import CLEAR
+from dualrank.evaluation.click_check import CLEAR
 
 NAME = "joint learning"
 

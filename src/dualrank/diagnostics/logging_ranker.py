@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
 from dualrank.data.scaling import Scaler
+from dualrank.diagnostics.facts import Study
 from dualrank.diagnostics.joint_learning import supported
 from dualrank.diagnostics.point import Point, not_measured
-from dualrank.diagnostics.study import Study
 
 NAME = "logging ranker"
 STRONG = 0.8

@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.diagnostics.facts import Study
 from dualrank.diagnostics.point import Point, Status, worst
-from dualrank.diagnostics.study import Study
 
 NAME = "sample"
 # Measured on generated web search data: with 30,000 sessions corrected rankers end well below naive

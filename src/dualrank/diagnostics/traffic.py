@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from dualrank.data.click_log import ClickLog
+from dualrank.diagnostics.facts import Study
 from dualrank.diagnostics.point import Point, Status, worst
-from dualrank.diagnostics.study import Study
 
 NAME = "traffic"
 # Everything clicked, or only the last: shares of all clicks.

@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from dualrank.diagnostics.facts import Study
 from dualrank.diagnostics.point import Point, Status, not_measured
-from dualrank.diagnostics.study import Study
 from dualrank.diagnostics.trust_by_features import slope_along_the_list
 from dualrank.propensity.bootstrap import resampled_sums
 from dualrank.propensity.grouped_clicks import Cells

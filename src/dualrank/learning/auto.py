@@ -23,8 +23,8 @@ from dualrank.clicks.dependence import Dependence
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError
+from dualrank.evaluation.click_check import CLEAR, ClickCheck, Lead
 from dualrank.evaluation.evaluator import Evaluator
-from dualrank.learning.click_check import CLEAR, ClickCheck, Lead
 from dualrank.propensity.estimators import estimate
 from dualrank.propensity.propensity import Propensity
 

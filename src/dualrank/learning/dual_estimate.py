@@ -12,9 +12,9 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import SettingsError
 from dualrank.learning.fit import fit
-from dualrank.learning.settings import TrainingSettings
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN, Linear
+from dualrank.settings import TrainingSettings
 
 
 def estimate_by_dual_learning(

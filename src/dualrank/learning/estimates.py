@@ -10,12 +10,12 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.dual_estimate import check_refits, estimate_by_dual_learning
-from dualrank.learning.settings import TrainingSettings
 from dualrank.propensity.bootstrap import RESAMPLES
 from dualrank.propensity.estimators import ESTIMATORS, FROM_FEATURES, estimate, require_shuffled
 from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN, Linear
+from dualrank.settings import TrainingSettings
 
 METHODS = (*ESTIMATORS, "dla")
 NEED_FEATURES = (*FROM_FEATURES, "dla")

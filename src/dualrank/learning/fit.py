@@ -12,6 +12,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from dualrank.corrections.position_models import (
+    ContextualPositions,
+    PositionModel,
+    PositionModelName,
+    build_position_model,
+)
+from dualrank.corrections.weighting import (
+    DualLearning,
+    GivenPropensity,
+    NoCorrection,
+    Weighting,
+    require_positions,
+)
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.scaling import Scaler
@@ -25,27 +38,14 @@ from dualrank.learning.auto import (
 )
 from dualrank.learning.extracted_relevance import extract_relevance, scaled_to_clicks
 from dualrank.learning.feedback import EstimatedRelevance, LoggedClicks
+from dualrank.learning.loop import Progress, Record, Trainer
 from dualrank.learning.model import Model
 from dualrank.learning.options import Method, Options
-from dualrank.learning.settings import TrainingSettings
-from dualrank.learning.trainer import Progress, Record, Trainer
 from dualrank.learning.validation import OnGrades, OnHeldOutClicks, Validation
-from dualrank.learning.weighting import (
-    DualLearning,
-    GivenPropensity,
-    NoCorrection,
-    Weighting,
-    require_positions,
-)
-from dualrank.propensity.position_models import (
-    ContextualPositions,
-    PositionModel,
-    PositionModelName,
-    build_position_model,
-)
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN, Linear, Network
 from dualrank.rankers.ranking_svm import RankingSVM
+from dualrank.settings import TrainingSettings
 from dualrank.version import __version__
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dualrank.clicks.models.registry import click_model
+from dualrank.corrections.position_models import POSITION_MODELS, PositionModelName
 from dualrank.data.dataset import Dataset
 from dualrank.data.scaling import KINDS
 from dualrank.errors import SettingsError
 from dualrank.learning.extracted_relevance import MIN_SESSIONS
-from dualrank.propensity.position_models import POSITION_MODELS, PositionModelName
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN, Linear
 from dualrank.rankers.ranking_svm import RankingSVM

@@ -15,11 +15,11 @@ from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError
 from dualrank.learning.auto import NAIVE, Choice, choose_by_clicks, choose_by_grades, doubt
 from dualrank.learning.fit import fit, hold_out
+from dualrank.learning.loop import Progress, Record
 from dualrank.learning.model import Model
-from dualrank.learning.settings import TrainingSettings
-from dualrank.learning.trainer import Progress, Record
 from dualrank.rankers.network import DNN, Linear
 from dualrank.rankers.ranking_svm import RankingSVM
+from dualrank.settings import TrainingSettings
 
 TWIN = "twin"
 

@@ -10,11 +10,11 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError, SettingsError
 from dualrank.propensity.bootstrap import RESAMPLES, Evidence, with_intervals
-from dualrank.propensity.click_model import position_based_model
 from dualrank.propensity.click_through import click_through
 from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.propensity.harvesting import harvest
 from dualrank.propensity.pair_swaps import pair_swaps
+from dualrank.propensity.pbm_examination import position_based_model
 from dualrank.propensity.propensity import Propensity
 from dualrank.propensity.randomisation import position_memory, shuffled
 from dualrank.propensity.regression_em import regression_em

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dualrank.experiments.results import Results
-from dualrank.report.names import extra, method, ordered_methods
-from dualrank.report.tables import (
+from dualrank.report.labels import extra, method, ordered_methods
+from dualrank.report.result_table import (
     Cell,
     ResultTable,
     Row,
@@ -16,6 +15,7 @@ from dualrank.report.tables import (
     significance_mark,
     with_best,
 )
+from dualrank.report.results import Results
 
 REFERENCE = "dla"
 SWEPT = "sessions_per_list"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.experiments.results import Results, Run
-from dualrank.report.names import extra, ordered_methods, swept_setting
+from dualrank.report.labels import extra, ordered_methods, swept_setting
+from dualrank.report.results import Results, Run
 
 # The mean, its lower and its upper edge; no edges where there is one seed only.
 Curve = tuple[NDArray[np.float64], NDArray[np.float64] | None, NDArray[np.float64] | None]

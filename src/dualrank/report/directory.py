@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from dualrank.experiments.results import Results
 from dualrank.report.drift import drift_figures, drift_table, streams
 from dualrank.report.figures import (
     learning_curve_figure,
@@ -14,9 +13,10 @@ from dualrank.report.figures import (
     propensity_figure,
     sweep_figure,
 )
-from dualrank.report.names import swept_setting
+from dualrank.report.labels import swept_setting
 from dualrank.report.page import Section, render_page
-from dualrank.report.tables import ResultTable
+from dualrank.report.result_table import ResultTable
+from dualrank.report.results import Results
 from dualrank.report.theme import png, svg_file
 from dualrank.storage import atomic_file, write_text
 

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrank.clicks.position_based import PositionBasedUser
-from dualrank.experiments.drift import METRIC, Severity
-from dualrank.experiments.results import Results, Run
 from dualrank.report.curves import over_seeds
 from dualrank.report.drawing import TEXT, few_ticks, label_ends, new_figure, title
 from dualrank.report.figures import log_scale, method_labels, method_line
-from dualrank.report.names import extra, method, metric_label, ordered_methods
+from dualrank.report.labels import extra, method, metric_label, ordered_methods
+from dualrank.report.results import Results, Run
 from dualrank.report.theme import LIGHT
+from dualrank.reproduce.drift import METRIC, Severity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

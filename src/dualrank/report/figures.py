@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.experiments.results import Results
 from dualrank.propensity.propensity import Propensity
 from dualrank.report.curves import (
     inverse,
@@ -33,7 +32,7 @@ from dualrank.report.drawing import (
     plain,
     title,
 )
-from dualrank.report.names import (
+from dualrank.report.labels import (
     main_metric,
     method,
     metric_label,
@@ -41,6 +40,7 @@ from dualrank.report.names import (
     setting_label,
     swept_setting,
 )
+from dualrank.report.results import Results
 from dualrank.report.theme import LIGHT
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dualrank.experiments.results import Results
-from dualrank.report.names import extra, method, metric_label, ordered_methods
-from dualrank.report.tables import Cell, ResultTable, Row, mean_and_spread, with_best
+from dualrank.report.labels import extra, method, metric_label, ordered_methods
+from dualrank.report.result_table import Cell, ResultTable, Row, mean_and_spread, with_best
+from dualrank.report.results import Results
 
 METRICS = ("map", "ndcg@10", "err@10")
 _PARTS = ("head", "tail")

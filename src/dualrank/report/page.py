@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from dualrank.experiments.results import Results
 from dualrank.report.curves import propensity_curves, true_examination
 from dualrank.report.drift import drift_figures
 from dualrank.report.figures import (
@@ -18,7 +17,7 @@ from dualrank.report.figures import (
     propensity_figure,
     sweep_figure,
 )
-from dualrank.report.names import (
+from dualrank.report.labels import (
     Method,
     method,
     metric_label,
@@ -26,7 +25,8 @@ from dualrank.report.names import (
     setting_label,
     swept_setting,
 )
-from dualrank.report.tables import ResultTable
+from dualrank.report.result_table import ResultTable
+from dualrank.report.results import Results
 from dualrank.report.theme import DARK, FONT, LIGHT, css_variables, svg_inline
 from dualrank.report.verdict import verdict
 

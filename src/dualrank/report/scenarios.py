@@ -10,12 +10,12 @@ import numpy as np
 from markupsafe import Markup
 
 from dualrank.diagnostics.verdict import JOINT
-from dualrank.experiments.results import Results, Run
-from dualrank.experiments.scenarios import METHODS, SCENARIOS
 from dualrank.report.drawing import EDGE, LEGEND, new_figure, title
-from dualrank.report.names import extra
+from dualrank.report.labels import extra
 from dualrank.report.page import Drawing, described, render
+from dualrank.report.results import Results, Run
 from dualrank.report.theme import LIGHT, svg_file, svg_inline
+from dualrank.reproduce.scenarios import METHODS, SCENARIOS
 from dualrank.storage import write_text
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from dualrank.experiments.results import Results
 from dualrank.report.by_sessions import SWEPT, crossings, sessions_table
 from dualrank.report.directory import write_experiment
 from dualrank.report.figures import sweep_figure
 from dualrank.report.head_and_tail import head_and_tail
-from dualrank.report.names import metric_label
+from dualrank.report.labels import metric_label
 from dualrank.report.page import Section, drawing
+from dualrank.report.results import Results
 from dualrank.report.theme import svg_file
 from dualrank.storage import write_text
 

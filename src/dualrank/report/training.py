@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
-from dualrank.data.log.report import ReadingReport
+from dualrank.data.log.reading_report import ReadingReport
 from dualrank.diagnostics.diagnosis import Diagnosis
-from dualrank.learning.click_check import CLEAR, Lead
+from dualrank.evaluation.click_check import CLEAR, Lead
 from dualrank.learning.model import Model
-from dualrank.report.diagnosis import curves_drawing, in_words
+from dualrank.report.diagnosis_page import curves_drawing, in_words
 from dualrank.report.drawing import EDGE, LEGEND, few_ticks, new_figure, plain, title
 from dualrank.report.page import Drawing, described, render
 from dualrank.report.theme import LIGHT, svg_inline

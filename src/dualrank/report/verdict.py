@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dualrank.experiments.results import Results
 from dualrank.report.drift import drift_verdict
-from dualrank.report.names import (
+from dualrank.report.labels import (
     extra,
     main_metric,
     method,
@@ -17,6 +16,7 @@ from dualrank.report.names import (
     setting_label,
     swept_setting,
 )
+from dualrank.report.results import Results
 
 
 @dataclass(frozen=True)

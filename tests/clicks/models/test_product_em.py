@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from dualrank.clicks.models.em import EM, Beta
-from dualrank.clicks.models.position_based import position_counts
+from dualrank.clicks.models.pbm import position_counts
 from dualrank.clicks.models.product_em import ProductCounts, ProductFit, fit_product
-from dualrank.clicks.models.user_browsing import browsing_counts
+from dualrank.clicks.models.ubm import browsing_counts
 from dualrank.data.click_log import ClickLog
 
 PRIOR = Beta(0.2, 0.8, 0.2)

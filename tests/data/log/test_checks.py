@@ -7,8 +7,8 @@ import pytest
 
 from dualrank.data.click_log import PERIOD
 from dualrank.data.dataset import Dataset
-from dualrank.data.log.reader import read_log
-from dualrank.data.log.report import KINDS, BadLogError, ReadingReport
+from dualrank.data.log.read_log import read_log
+from dualrank.data.log.reading_report import KINDS, BadLogError, ReadingReport
 from dualrank.errors import DataError
 
 from .conftest import long_table

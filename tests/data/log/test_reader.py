@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dualrank.data.click_log import PERIOD, ClickLog
-from dualrank.data.log.reader import read_log
+from dualrank.data.log.read_log import read_log
 from dualrank.errors import DataError, SettingsError
 
 from .conftest import COLUMNS, long_table

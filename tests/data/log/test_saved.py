@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dualrank.data.dataset import Dataset
-from dualrank.data.log.reader import read_log
-from dualrank.data.log.report import BadLogError
+from dualrank.data.log.read_log import read_log
+from dualrank.data.log.reading_report import BadLogError
 from dualrank.data.log.saved import KEY, write_log
 from dualrank.errors import DataError, SettingsError
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from dualrank.data.log.reader import read_log
+from dualrank.data.log.read_log import read_log
 from dualrank.data.log.saved import to_table
 from dualrank.data.log.spark import read_log_on_spark
 from dualrank.errors import DataError

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dualrank.data.log.reader import read_log
+from dualrank.data.log.read_log import read_log
 from dualrank.errors import DataError
 
 from .conftest import long_table

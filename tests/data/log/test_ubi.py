@@ -7,8 +7,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from dualrank.data.log.reader import read_log
-from dualrank.data.log.report import BadLogError
+from dualrank.data.log.read_log import read_log
+from dualrank.data.log.reading_report import BadLogError
 from dualrank.errors import DataError, SettingsError
 
 from .reference import happenings

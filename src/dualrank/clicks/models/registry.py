@@ -5,21 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from dualrank.clicks.models.cascade import Cascade
-from dualrank.clicks.models.click_chain import ClickChain
+from dualrank.clicks.models.ccm import ClickChain
 from dualrank.clicks.models.click_model import ClickModel
-from dualrank.clicks.models.click_through import (
+from dualrank.clicks.models.ctr import (
     DocumentClickThrough,
     RandomClickThrough,
     RankClickThrough,
 )
-from dualrank.clicks.models.dependent_click import DependentClick, ExactDependentClick
-from dualrank.clicks.models.dynamic_bayesian import DynamicBayesian
+from dualrank.clicks.models.dbn import DynamicBayesian
+from dualrank.clicks.models.dcm import DependentClick, ExactDependentClick
 from dualrank.clicks.models.em import EM, Prior
 from dualrank.clicks.models.files import read_fitted
-from dualrank.clicks.models.position_based import PositionBased
-from dualrank.clicks.models.simplified_bayesian import ExactSimplifiedBayesian, SimplifiedBayesian
-from dualrank.clicks.models.trust_bias import TrustBias
-from dualrank.clicks.models.user_browsing import UserBrowsing
+from dualrank.clicks.models.pbm import PositionBased
+from dualrank.clicks.models.pbm_trust import TrustBias
+from dualrank.clicks.models.sdbn import ExactSimplifiedBayesian, SimplifiedBayesian
+from dualrank.clicks.models.ubm import UserBrowsing
 from dualrank.errors import DataError, SettingsError
 
 MODELS: dict[str, type[ClickModel]] = {

@@ -11,7 +11,7 @@ from typing import Protocol
 import duckdb
 import pyarrow as pa
 
-from dualrank.data.log.source import Source
+from dualrank.data.log.log_files import Source
 from dualrank.data.log.text import refuse_other_text, uneven_row
 from dualrank.errors import DataError, SettingsError
 

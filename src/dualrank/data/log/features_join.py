@@ -10,7 +10,7 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.data.log.assembly import in_order
-from dualrank.data.log.report import KINDS, Problem, ReadingReport
+from dualrank.data.log.reading_report import KINDS, Problem, ReadingReport
 from dualrank.errors import DataError
 
 

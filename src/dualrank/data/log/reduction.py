@@ -23,7 +23,7 @@ from dualrank.data.click_log import PERIOD
 from dualrank.data.log.columns import Columns
 from dualrank.data.log.engine import Engine, Type
 from dualrank.data.log.examples import MAX_DEPTH, changing, example_of
-from dualrank.data.log.report import KINDS, Client, Problem, ReadingReport
+from dualrank.data.log.reading_report import KINDS, Client, Problem, ReadingReport
 from dualrank.errors import DataError, SettingsError
 
 WORD = 62

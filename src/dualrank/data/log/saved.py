@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from dualrank.data.click_log import ClickLog, Column
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.data.log.assembly import catalogue_of, in_order
-from dualrank.data.log.report import ReadingReport
+from dualrank.data.log.reading_report import ReadingReport
 from dualrank.errors import DataError
 from dualrank.storage import atomic_file
 

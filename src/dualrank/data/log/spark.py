@@ -14,7 +14,7 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.log.assembly import assemble
 from dualrank.data.log.columns import find_columns
 from dualrank.data.log.engine import Type
-from dualrank.data.log.reader import finish
+from dualrank.data.log.read_log import finish
 from dualrank.data.log.reduction import Reading, reduce_log
 from dualrank.errors import DataError, SettingsError
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import IO
 
-from dualrank.data.log.source import Source
+from dualrank.data.log.log_files import Source
 from dualrank.errors import DataError
 
 DELIMITERS = (",", "\t", ";", "|")

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 
 from dualrank.data.log.columns import REQUIRED, Columns
 from dualrank.data.log.engine import DuckDBEngine
-from dualrank.data.log.report import Problem
-from dualrank.data.log.source import Source
+from dualrank.data.log.log_files import Source
+from dualrank.data.log.reading_report import Problem
 from dualrank.errors import DataError, SettingsError
 
 OBJECT = "event_attributes.object.object_id"

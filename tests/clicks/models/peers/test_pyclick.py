@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dualrank.clicks.models.em import EM, Beta, Prior
-from dualrank.clicks.models.position_based import position_counts
+from dualrank.clicks.models.pbm import position_counts
 from dualrank.clicks.models.product_em import ProductFit, fit_product
 from dualrank.clicks.models.registry import click_model
-from dualrank.clicks.models.user_browsing import browsing_counts
+from dualrank.clicks.models.ubm import browsing_counts
 from dualrank.data.click_log import ClickLog
 
 pytest.importorskip(

@@ -1,0 +1,241 @@
+"""`dualrank index`, `dualrank search` and `dualrank features`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dualrank.cli.terminal import Json, Seed, one_bar, print_json, result_console
+from dualrank.errors import SettingsError
+
+if TYPE_CHECKING:
+    from dualrank.pages.candidates import Extraction
+    from dualrank.pages.index import PageIndex
+    from dualrank.pages.sources import Unreadable
+
+log = logging.getLogger("dualrank")
+
+Pages = Annotated[
+    Path, typer.Argument(help="A folder of HTML, or WARC, JSON lines or Parquet with pages.")
+]
+Stemmer = Annotated[
+    str | None, typer.Option(help="Cut words to their stems, such as english, german, russian.")
+]
+StopWords = Annotated[bool, typer.Option("--stop-words", help="Leave English stop words out.")]
+Chinese = Annotated[
+    bool, typer.Option("--chinese", help="Cut Chinese into words (extra dualrank\\[chinese]).")
+]
+Jobs = Annotated[int, typer.Option(help="Processes; 0: one per core.", min=0)]
+
+_NAMED = 3
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    app.command()(index)
+    app.command()(search)
+    app.command()(features)
+
+
+def index(
+    pages: Pages,
+    out: Annotated[Path, typer.Option("--out", help="The index: a new folder, or an index.")],
+    stemmer: Stemmer = None,
+    stop_words: StopWords = False,
+    chinese: Chinese = False,
+    jobs: Jobs = 0,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Put web pages into an index on disk, for finding the best of them by BM25.
+
+    Pages that the index has already, by their doc_id, are replaced; the others stay. A page that
+    cannot be read is counted and named, and the rest goes on.
+
+    Example: dualrank index crawl/ --out index/
+
+    Example: dualrank index pages.jsonl.zst --out index/ --stemmer english --stop-words
+    """
+    from dualrank.pages.index import PageIndex
+    from dualrank.pages.sources import find_pages
+    from dualrank.pages.tokens import Tokeniser
+
+    source = find_pages(pages)
+    made = PageIndex.open_or_create(out, Tokeniser(stemmer, stop_words, chinese))
+    with one_bar(f"indexing {pages.name}") as report:
+        result = made.add(source, jobs=jobs, progress=report)
+    _warn_of_pages(result.unreadable, result.repeated)
+    if as_json:
+        summary = {"index": str(out), "pages": result.pages, "in_index": result.in_index}
+        print_json(summary | _left_out(result.unreadable, result.repeated))
+        return
+    typer.echo(f"{out}: {result.pages} pages added or replaced, {result.in_index} in all")
+
+
+def search(
+    folder: Annotated[Path, typer.Argument(metavar="INDEX", help="An index.")],
+    words: Annotated[str | None, typer.Argument(help="What to look for.")] = None,
+    k: Annotated[int, typer.Option("-k", "--top", help="How many pages at most.", min=1)] = 10,
+    field: Annotated[str, typer.Option(help="url, title, content or whole.")] = "whole",
+    queries: Annotated[
+        Path | None, typer.Option(help="Many queries: a table with query_id and query.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The lists of --queries (.parquet), as for judging.")
+    ] = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Find the best pages by BM25.
+
+    With --queries and --out, write query_id, doc_id, rank and score of the best of every query:
+    lists for judging, and for `dualrank features --candidates`.
+
+    Example: dualrank search index/ "unbiased learning to rank"
+
+    Example: dualrank search index/ --queries queries.tsv -k 100 --out lists.parquet
+    """
+    from rich.table import Table
+
+    from dualrank.pages.index import PageIndex
+
+    if (words is None) == (queries is None) or (queries is None) != (out is None):
+        raise SettingsError("give either words to look for, or --queries FILE with --out LISTS")
+    opened = PageIndex.open(folder)
+    if queries is not None and out is not None:
+        _search_many(opened, queries, out, k, field, as_json)
+        return
+    hits = opened.search(words or "", k, field=field)
+    if as_json:
+        print_json([vars(hit) for hit in hits])
+        return
+    if not hits:
+        typer.echo(f"no page of {folder} has any of these words")
+        return
+    table = Table("score", "doc_id", "title", "url")
+    for hit in hits:
+        table.add_row(f"{hit.score:.2f}", hit.doc_id, hit.title, hit.url)
+    result_console().print(table)
+
+
+def _search_many(
+    opened: PageIndex, queries: Path, out: Path, k: int, field: str, as_json: bool
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from dualrank.pages.tables import read_queries
+    from dualrank.storage import atomic_file
+
+    _require_parquet(out)
+    asked = read_queries(queries)
+    lists: dict[str, list[Any]] = {"query_id": [], "doc_id": [], "rank": [], "score": []}
+    empty = []
+    with one_bar("searching") as report:
+        for done, (query_id, text) in enumerate(zip(asked.query_ids, asked.texts, strict=True), 1):
+            hits = opened.search(text, k, field=field)
+            if not hits:
+                empty.append(query_id)
+            for rank, hit in enumerate(hits, 1):
+                for name, value in zip(lists, (query_id, hit.doc_id, rank, hit.score), strict=True):
+                    lists[name].append(value)
+            report(done, len(asked))
+    _warn("queries without any page", empty)
+    with atomic_file(out) as file:
+        pq.write_table(pa.table(lists), file, compression="zstd")
+    summary = {"lists": str(out), "queries": len(asked), "pairs": len(lists["rank"])}
+    if as_json:
+        print_json(summary | {"without_pages": empty})
+        return
+    typer.echo(f"{out}: {summary['pairs']} pages for {len(asked) - len(empty)} queries")
+
+
+def features(
+    pages: Pages,
+    queries: Annotated[Path, typer.Argument(help="A table with query_id and query.")],
+    out: Annotated[Path, typer.Option("--out", help="The features to write (.parquet).")],
+    candidates: Annotated[
+        str,
+        typer.Option(
+            help="A table with query_id and doc_id (lists, a click log, judgments), or how many "
+            "of the best pages by BM25."
+        ),
+    ] = "100",
+    stemmer: Stemmer = None,
+    stop_words: StopWords = False,
+    chinese: Chinese = False,
+    jobs: Jobs = 0,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Write the paper's 33 text features of queries and web pages.
+
+    TF, IDF, TF·IDF, BM25, three language models and the length of url, title, content and whole
+    document, and the slashes in the url; one row per query_id and doc_id, with the grade where the
+    candidates are judged. Pages are read once, whatever their number, and are not kept.
+
+    Example: dualrank features crawl/ queries.tsv --candidates 100 --out features.parquet
+
+    Example: dualrank features pages.parquet queries.tsv --candidates clicks.parquet --out f.parquet
+    """
+    from dualrank.pages.candidates import extract
+    from dualrank.pages.sources import find_pages
+    from dualrank.pages.tables import Pairs, read_pairs, read_queries
+    from dualrank.pages.tokens import Tokeniser
+
+    _require_parquet(out)
+    tokeniser = Tokeniser(stemmer, stop_words, chinese)
+    source, asked = find_pages(pages), read_queries(queries)
+    wanted: Pairs | int = int(candidates) if candidates.isdecimal() else read_pairs(candidates)
+    if wanted == 0:
+        raise SettingsError("--candidates is at least 1 page, or a file")
+    with one_bar(f"reading {pages.name}") as report:
+        found = extract(source, asked, wanted, tokeniser, jobs=jobs, progress=report)
+    counts, pairs = found.pages, found.candidates
+    warn_of_extraction(found)
+    with one_bar("features") as report:
+        found.write(out, report)
+    if as_json:
+        print_json(
+            {"features": str(out), "pages": counts.pages, "pairs": len(pairs.queries)}
+            | _left_out(counts.unreadable, counts.repeated)
+            | {"queries_without_pages": pairs.without, "unknown_candidates": len(pairs.unknown)}
+        )
+        return
+    typer.echo(
+        f"{out}: {len(pairs.queries)} pairs of {len(asked) - len(pairs.without)} queries, "
+        f"statistics over {counts.pages} pages"
+    )
+
+
+def warn_of_extraction(found: Extraction) -> None:
+    """Name what was left out: pages, queries, candidates."""
+    _warn_of_pages(found.pages.unreadable, found.pages.repeated)
+    _warn("queries without any candidate", found.candidates.without)
+    unknown = [f"{document} of query {query}" for query, document in found.candidates.unknown]
+    _warn("candidates that are not there, and left out", unknown)
+
+
+def _require_parquet(out: Path) -> None:
+    if out.suffix != ".parquet":
+        raise SettingsError(f"{out}: the table is written as .parquet")
+
+
+def _left_out(unreadable: Sequence[Unreadable], repeated: Sequence[str]) -> dict[str, Any]:
+    named = [{"page": each.place, "reason": each.reason} for each in unreadable]
+    return {"unreadable": named, "repeated": list(repeated)}
+
+
+def _warn_of_pages(unreadable: Sequence[Unreadable], repeated: Sequence[str]) -> None:
+    _warn("pages that cannot be read", [f"{each.place} ({each.reason})" for each in unreadable])
+    _warn("pages that come again under a doc_id, of which the first counts", repeated)
+
+
+def _warn(what: str, names: Sequence[str]) -> None:
+    if names:
+        more = ", …" if len(names) > _NAMED else ""
+        log.warning("%s: %d in all (%s%s)", what, len(names), ", ".join(names[:_NAMED]), more)

@@ -1,0 +1,141 @@
+"""`dualrank propensity`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dualrank.cli.log_options import (
+    Columns,
+    FirstPosition,
+    Log,
+    MaxBadShare,
+    MaxClicks,
+    MaxClientShare,
+    open_features,
+    open_log,
+)
+from dualrank.cli.terminal import Json, Seed, layer_sizes, one_bar, print_json, result_console
+from dualrank.errors import DataError
+
+
+class RegressionName(StrEnum):
+    """What predicts relevance from features."""
+
+    linear = "linear"
+    dnn = "dnn"
+
+
+class OverName(StrEnum):
+    """What is resampled."""
+
+    auto = "auto"
+    queries = "queries"
+    sessions = "sessions"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command()(propensity)
+
+
+def propensity(
+    log: Log,
+    features: Annotated[
+        Path | None,
+        typer.Option("--features", help="LETOR text or Parquet, for regression-em and dla."),
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="Estimators, separated by commas: click-through, randomisation, pair-swaps, "
+            "harvest-pivot, harvest-adjacent, harvest-all-pairs, pbm, regression-em, dla. "
+            "Without it, all that the log allows."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The directory for a file each, and a figure.")
+    ] = None,
+    ranker: Annotated[
+        RegressionName | None,
+        typer.Option(
+            help="What scores documents; by default linear for regression-em, dnn for dla."
+        ),
+    ] = None,
+    hidden: Annotated[str, typer.Option(help="Sizes of the DNN's hidden layers.")] = "256,128",
+    over: Annotated[
+        OverName, typer.Option(help="What intervals resample; auto: queries, if there are ten.")
+    ] = OverName.auto,
+    resamples: Annotated[int, typer.Option(help="Resamples for intervals.", min=0)] = 400,
+    refits: Annotated[
+        int, typer.Option(help="How often dla is trained again for its interval.", min=0)
+    ] = 5,
+    steps: Annotated[int, typer.Option(help="Training steps of dla.", min=1)] = 3_000,
+    column: Columns = None,
+    first_position: FirstPosition = 1,
+    max_bad_share: MaxBadShare = 0.0,
+    max_clicks: MaxClicks = None,
+    max_client_share: MaxClientShare = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Estimate by every method that the log allows how likely each position is examined.
+
+    Naming randomisation says that lists were shuffled. Each file of --out can be given to
+    dualrank train --method ipw --propensity FILE.
+
+    Example: dualrank propensity clicks.parquet --features data/train.txt --out propensities/
+    """
+    import json
+
+    from dualrank.learning.estimates import estimate_propensities
+    from dualrank.rankers.network import DNN, Linear
+    from dualrank.report.propensity_table import estimates_notes, estimates_table, write_estimates
+    from dualrank.settings import TrainingSettings
+
+    dataset = None if features is None else open_features(features)
+    click_log = open_log(
+        log,
+        dataset,
+        columns=column,
+        first_position=first_position,
+        max_bad_share=max_bad_share,
+        max_clicks=max_clicks,
+        max_client_share=max_client_share,
+    )
+    rankers: dict[RegressionName | None, DNN | Linear | None] = {
+        None: None,
+        RegressionName.dnn: DNN(layer_sizes(hidden)),
+        RegressionName.linear: Linear(),
+    }
+    with one_bar("estimating") as report:
+        estimates = estimate_propensities(
+            click_log,
+            dataset,
+            methods=None if methods is None else [m.strip() for m in methods.split(",")],
+            ranker=rankers[ranker],
+            over=over.value,
+            resamples=resamples,
+            refits=refits,
+            settings=TrainingSettings(steps=steps, seed=seed),
+            seed=seed,
+            progress=report,
+        )
+    if not estimates.found:
+        method, why = next(iter(estimates.refused.items()))
+        raise DataError(f"{log}: {method} cannot be estimated: {why}")
+    written = [] if out is None else write_estimates(estimates, out)
+    if as_json:
+        found = {name: json.loads(each.to_json()) for name, each in estimates.found.items()}
+        print_json({"estimates": found, "refused": estimates.refused})
+        return
+    console = result_console()
+    console.print(estimates_table(estimates))
+    console.print()
+    for note in estimates_notes(estimates, click_log.lists.depth):
+        console.print(note, soft_wrap=True, markup=False)
+    if out is not None:
+        console.print(f"{out}: {', '.join(path.name for path in written)}", soft_wrap=True)

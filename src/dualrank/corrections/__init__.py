@@ -1,0 +1,1 @@
+"""What a click is worth: the correction of clicks for how they were shown, one a file."""

@@ -1,0 +1,193 @@
+"""Do the curves that this log gives agree?
+
+Raw click-through falls with examination *and* with relevance, as better documents stand on top.
+Harvesting compares a document with itself and sees examination alone. Dual learning must tell the
+two apart by features: where the ranker that made the lists knew more than they say, the part of
+relevance that is hidden from it is taken for examination, and the learned curve slides from the
+harvested one towards the raw one. How far,
+
+    t = Σ_k (log l_k − log h_k)(log r_k − log h_k) / Σ_k (log r_k − log h_k)²,
+
+is 0 where the learned curve l is the harvested one h, and 1 where it is the raw one r.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.diagnostics.facts import Study
+from dualrank.diagnostics.point import Point, not_measured
+from dualrank.propensity.propensity import NORMAL_95, Propensity
+
+NAME = "curves"
+# Curves that differ by less than this factor everywhere lead to the same ranker.
+ALIKE = 1.2
+# Shares of the way from the harvested to the raw curve.
+SOME_WAY, MOST_OF_THE_WAY = 0.25, 0.5
+ERRORS = 3.0
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Where two curves are farthest apart: by which factor, and in how many standard errors."""
+
+    position: int
+    factor: float
+    errors: float
+    intervals_overlap: bool
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether it is more than noise, and enough to matter."""
+        return max(self.factor, 1 / self.factor) > ALIKE and self.errors > ERRORS
+
+    def to_dict(self) -> dict[str, float | bool]:
+        """As plain values."""
+        return {
+            "position": self.position,
+            "factor": self.factor,
+            "standard_errors": self.errors,
+            "intervals_overlap": self.intervals_overlap,
+        }
+
+
+def curves(study: Study) -> Point:
+    """Raw, harvested and learned curve with their distances."""
+    found = {"raw": study.raw, "harvested": study.harvested, "learned": study.learned}
+    known = {name: curve for name, curve in found.items() if isinstance(curve, Propensity)}
+    gaps = {
+        f"{one}_to_{other}": gap(known[one], known[other])
+        for one, other in (("harvested", "raw"), ("harvested", "learned"), ("learned", "raw"))
+        if one in known and other in known
+    }
+    numbers: dict[str, Any] = {
+        **{name: _numbers(curve) for name, curve in known.items()},
+        "missing": {name: why for name, why in found.items() if isinstance(why, str)},
+        "gaps": {name: each.to_dict() for name, each in gaps.items()},
+    }
+    if "raw" not in known:
+        return not_measured(NAME, f"There is no curve: {study.raw}.", **numbers)
+    if "harvested" not in known:
+        beside = "the learned curve is" if "learned" in known else "click-through is all there is,"
+        return not_measured(
+            NAME,
+            f"Nothing in the log can confirm or refute a curve ({study.harvested}); {beside} "
+            "unproven.",
+            "Collect some swaps, which a harvested curve needs.",
+            **numbers,
+        )
+    raw, harvested = known["raw"], known["harvested"]
+    bias = gaps["harvested_to_raw"]
+    ends = harvested.details.get("ends")
+    if "learned" not in known and ends:
+        return Point(
+            NAME,
+            "warning",
+            numbers,
+            f"The harvested curve ends at position {harvested.depth}: {ends}. What is believed of "
+            "positions below is unproven.",
+            "Collect some swaps that reach them.",
+        )
+    if "learned" not in known:
+        return Point(
+            NAME,
+            "good",
+            numbers,
+            "The harvested curve stands by itself; raw click-through differs from it by a factor "
+            f"of up to {_above_one(bias.factor):.2f}, which is the relevance of what stood on top.",
+            "Give --features to see whether dual learning finds the same curve.",
+        )
+    learned = known["learned"]
+    apart = gaps["harvested_to_learned"]
+    way = share_of_the_way(harvested, learned, raw) if bias.is_clear else float("nan")
+    numbers["share_of_the_way_from_harvested_to_raw"] = way
+    if not apart.is_clear:
+        return Point(
+            NAME,
+            "good",
+            numbers,
+            "Dual learning finds the harvested curve, within a factor of "
+            f"{_above_one(apart.factor):.2f} and their intervals: both can be believed"
+            + (f" as far as position {harvested.depth}, where the latter ends." if ends else "."),
+        )
+    distance = (
+        f"The learned curve is {_above_one(apart.factor):.2f} times "
+        f"{'above' if apart.factor > 1 else 'below'} the harvested one at position "
+        f"{apart.position}"
+    )
+    if way > SOME_WAY:
+        return Point(
+            NAME,
+            "failed" if way > MOST_OF_THE_WAY else "warning",
+            numbers,
+            f"{distance}, {min(way, 1):.0%} of the way to raw click-through: confounding is "
+            "likely, the lists were ranked by something that the features do not tell.",
+            "Train with the harvested propensities, or add the features that the ranker used.",
+        )
+    side = (
+        "not on the way to raw click-through: the two contradict each other"
+        if bias.is_clear
+        else "raw click-through is too close to the harvested curve to tell whether that is "
+        "confounding: the two contradict each other"
+    )
+    return Point(
+        NAME,
+        "warning",
+        numbers,
+        f"{distance}, and {side}.",
+        "Believe the harvested curve, and see the points below for what may mislead either.",
+    )
+
+
+def gap(one: Propensity, other: Propensity) -> Gap:
+    """The largest factor of `other` against `one`, over the positions that both know."""
+    depth = min(one.depth, other.depth)
+    difference = np.log(other.examination[:depth] / one.examination[:depth])
+    error = np.hypot(_error(one, depth), _error(other, depth))
+    k = int(np.abs(difference).argmax())
+    # The clearest difference counts, of those that are large enough to matter.
+    large = np.abs(difference) > np.log(ALIKE)
+    if large.any():
+        with np.errstate(divide="ignore", invalid="ignore"):
+            clear = np.where(large & (error > 0), np.abs(difference) / error, 0.0)
+        k = int(clear.argmax()) if clear.max() > ERRORS else k
+    errors = abs(difference[k]) / error[k] if error[k] > 0 else 0.0
+    overlap = bool(
+        (
+            np.abs(difference) <= NORMAL_95 * (_error(one, depth) + _error(other, depth)) + 1e-12
+        ).all()
+    )
+    return Gap(k + 1, float(np.exp(difference[k])), float(errors), overlap)
+
+
+def share_of_the_way(harvested: Propensity, learned: Propensity, raw: Propensity) -> float:
+    """How far the learned curve lies from the harvested (0) to the raw one (1)."""
+    depth = min(harvested.depth, learned.depth, raw.depth)
+    to_learned, to_raw = (
+        np.log(each.examination[:depth] / harvested.examination[:depth]) for each in (learned, raw)
+    )
+    return float(to_learned @ to_raw / (to_raw @ to_raw))
+
+
+def _error(curve: Propensity, depth: int) -> NDArray[np.float64]:
+    if curve.low is None or curve.high is None:
+        return np.full(depth, np.inf)
+    return np.log(curve.high[:depth] / curve.low[:depth]) / (2 * NORMAL_95)
+
+
+def _above_one(factor: float) -> float:
+    return max(factor, 1 / factor)
+
+
+def _numbers(curve: Propensity) -> dict[str, object]:
+    return {
+        "method": curve.method,
+        "examination": curve.examination,
+        "low": curve.low,
+        "high": curve.high,
+        "intervals_over": curve.details.get("intervals_over"),
+    }

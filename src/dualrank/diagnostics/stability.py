@@ -1,0 +1,215 @@
+"""Does examination differ between parts of the log?
+
+Two parts are compared on the query–document pairs that both show at the same position, so that
+relevance cancels: with n and n' impressions of such a cell, and v = n n'/(n + n'),
+
+    change_k = [Σ v c/n  /  Σ v c'/n'] at k,  divided by the same at position 1,
+
+is 1 where the two parts have the same curve, even if one of them has more clicks throughout. Parts
+are the first and the last period of the log, and every value of a context column against its most
+frequent one. Intervals come from resampling queries; all positions of all comparisons are tested
+together (Holm).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from dualrank.data.click_log import PERIOD, ClickLog
+from dualrank.diagnostics.facts import Study
+from dualrank.diagnostics.point import Point, Status, not_measured, worst
+from dualrank.propensity.bootstrap import resampled_sums
+from dualrank.propensity.grouped_clicks import Cells, GroupedClicks
+from dualrank.propensity.propensity import NORMAL_95
+
+NAME = "drift"
+LEVEL = 0.01
+NOTABLE, LARGE = 1.1, 1.5
+MOST_VALUES = 10
+LEAST_SHARE = 0.01
+# Standard errors that a change must have to be seen, about; and one that nobody would miss.
+SEEN, BLIND = 4.0, 3.0
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """The curve of one part of the log relative to that of another, by position."""
+
+    column: str
+    part: str
+    against: str
+    factor: Floats
+    error: Floats
+    p_values: Floats
+
+    def describe(self, k: int) -> str:
+        """What changed at position k (from 0), in words."""
+        more = "more" if self.factor[k] > 1 else "less"
+        size = max(self.factor[k], 1 / self.factor[k])
+        return (
+            f"{self.column} {self.part} looks {size:.2f} times {more} at position {k + 1} than "
+            f"{self.against}"
+        )
+
+
+def drift(study: Study) -> Point:
+    """Every comparison that the log's columns allow."""
+    log = study.log
+    if not any(len(column.names) > 1 for column in log.columns.values()):
+        return not_measured(
+            NAME,
+            "The log has neither timestamps nor contexts to compare.",
+            "Log a timestamp, and name context columns with --context.",
+        )
+    changes = [
+        change
+        for column, part, against in _comparisons(log)
+        if (change := compare(study, column, part, against)) is not None
+    ]
+    if not changes:
+        return not_measured(
+            NAME, "No document was clicked at the same positions in two parts of the log."
+        )
+    held = holm(np.concatenate([change.p_values[1:] for change in changes]))
+    statuses: list[Status] = []
+    found: list[tuple[float, str]] = []
+    width = len(changes[0].p_values) - 1
+    for number, change in enumerate(changes):
+        adjusted = held[number * width : (number + 1) * width]
+        size = np.maximum(change.factor, 1 / change.factor)[1:]
+        clear = (adjusted < LEVEL) & (size > NOTABLE)
+        if clear.any():
+            k = int(np.where(clear, size, 0).argmax())
+            statuses.append("failed" if size[k] > LARGE else "warning")
+            found.append((float(size[k]), change.describe(k + 1)))
+    numbers = {
+        "comparisons": [
+            {
+                "column": change.column,
+                "part": change.part,
+                "against": change.against,
+                "factor": change.factor,
+                "low": change.factor * np.exp(-NORMAL_95 * change.error),
+                "high": change.factor * np.exp(NORMAL_95 * change.error),
+                "p_values": change.p_values,
+            }
+            for change in changes
+        ]
+    }
+    compared = f"{len(changes)} comparison{'s' * (len(changes) > 1)}"
+    if not found:
+        errors = np.concatenate([change.error[1:] for change in changes])
+        seen = float(np.exp(SEEN * np.median(errors)))
+        power = (
+            f"at a typical position one by a factor of {seen:.2f} would have shown"
+            if np.isfinite(seen)
+            else "there are too few clicks for one to show"
+        )
+        return Point(
+            NAME,
+            "good" if seen < BLIND else "not measured",
+            numbers,
+            f"No change of the curve was found ({compared}); {power}.",
+        )
+    return Point(
+        NAME,
+        worst(*statuses),
+        numbers,
+        f"One curve does not fit the whole log ({compared}): {max(found)[1]}.",
+        "Train on the latest period alone, and with a curve per context where contexts differ.",
+    )
+
+
+def compare(study: Study, column: str, part: str, against: str) -> Change | None:
+    """One part against another, or None where position 1 has no cell in both."""
+    values = study.log.column(column)
+    one, other = (
+        _grouped_part(study, np.flatnonzero(values.codes == values.names.index(name)), seed)
+        for seed, name in enumerate((part, against))
+    )
+    ours, theirs = _common(one.cells, other.cells)
+    v = ours.impressions * theirs.impressions / (ours.impressions + theirs.impressions)
+    sums = [
+        _by_group(cells, v, grouped.group_count)
+        for cells, grouped in ((ours, one), (theirs, other))
+    ]
+    if study.grouped.over == "queries":
+        resampled = resampled_sums(np.stack(sums, axis=1), seed=study.seed)
+    else:
+        draws = [resampled_sums(each, seed=study.seed + side) for side, each in enumerate(sums)]
+        resampled = np.stack(draws, axis=1)
+    whole = np.stack([each.sum(axis=0) for each in sums])[None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(np.concatenate([whole, resampled]))
+        level = logs[:, 0] - logs[:, 1]
+        change = level - level[:, :1]
+    if not np.isfinite(level[0, 0]):
+        return None
+    # Where a resample may lack all clicks of a position, nothing is claimed about it.
+    known = np.isfinite(change).mean(axis=0) >= 0.95
+    error = np.full(len(known), np.inf)
+    for k in np.flatnonzero(known & (np.arange(len(known)) > 0)):
+        error[k] = change[1:][np.isfinite(change[1:, k]), k].std(ddof=1)
+    error[0] = 0.0
+    estimate = np.where(np.isfinite(change[0]), change[0], 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p_values = 2 * student.sf(np.abs(estimate) / error, study.grouped.group_count - 1)
+    p_values[~np.isfinite(error) | (error == 0)] = 1.0
+    return Change(column, part, against, np.exp(estimate), error, p_values)
+
+
+def holm(p_values: Floats) -> Floats:
+    """Holm's adjusted p-values: the chance of any false alarm among all of them.
+
+    >>> holm(np.array([0.01, 0.04, 0.03])).round(3).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p_values)
+    count = len(p_values)
+    stepped = np.maximum.accumulate(p_values[order] * (count - np.arange(count)))
+    adjusted = np.empty(count)
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted
+
+
+def _comparisons(log: ClickLog) -> list[tuple[str, str, str]]:
+    """Column, part and what it is compared with: last to first period, values to the commonest."""
+    found = []
+    for name, column in log.columns.items():
+        sessions = np.bincount(column.codes, log.counts, len(column.names))
+        if name == PERIOD:
+            there = np.flatnonzero(sessions)
+            if len(there) > 1:
+                found.append((name, column.names[there[-1]], column.names[there[0]]))
+            continue
+        order = np.argsort(-sessions, kind="stable")[:MOST_VALUES]
+        found += [
+            (name, column.names[code], column.names[order[0]])
+            for code in order[1:]
+            if sessions[code] >= LEAST_SHARE * log.sessions
+        ]
+    return found
+
+
+def _grouped_part(study: Study, rows: NDArray[np.int64], seed: int) -> GroupedClicks:
+    return study.grouped.part(study.log.take_rows(rows), seed=study.seed + seed)
+
+
+def _common(one: Cells, other: Cells) -> tuple[Cells, Cells]:
+    """The cells that both parts have, in the same order."""
+    places = [cells.document * cells.depth + cells.position for cells in (one, other)]
+    return one.take(np.isin(places[0], places[1])), other.take(np.isin(places[1], places[0]))
+
+
+def _by_group(cells: Cells, v: Floats, groups: int) -> Floats:
+    """Σ v c/n by group and position."""
+    share = (v / cells.impressions)[cells.cell] * cells.clicked
+    place = cells.group * cells.depth + cells.position[cells.cell]
+    sums = np.bincount(place, share, groups * cells.depth).astype(np.float64)
+    return sums.reshape(groups, cells.depth)

@@ -1,0 +1,1 @@
+"""Models and judgements as other programs take them, one target a file."""

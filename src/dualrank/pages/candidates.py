@@ -1,0 +1,149 @@
+"""Which pages stand for which query, and their features as a table or a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from dualrank.data.dataset import Dataset
+from dualrank.errors import DataError
+from dualrank.pages.retrieval import best_pages
+from dualrank.pages.sources import PageSource
+from dualrank.pages.tables import Pairs, Queries
+from dualrank.pages.text_features import FEATURE_NAMES, Parameters, feature_blocks
+from dualrank.pages.tokens import Tokeniser
+from dualrank.pages.word_counts import PageCounts, QueryWords, count_words
+from dualrank.storage import atomic_file
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Pairs by the indices of query and page, those of a query together.
+
+    `without` are the queries that have none, `unknown` the pairs whose page or query is not there.
+    """
+
+    queries: NDArray[np.int64]
+    documents: NDArray[np.int64]
+    grades: NDArray[np.float32] | None
+    without: list[str]
+    unknown: list[tuple[str, str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Extraction:
+    """Pages read for some queries, with the pairs whose features are wanted."""
+
+    asked: Queries
+    words: QueryWords
+    pages: PageCounts
+    candidates: Candidates
+    parameters: Parameters
+
+    def dataset(self) -> Dataset:
+        """All features at once."""
+        pairs = self.candidates
+        blocks = [
+            block
+            for _, block in feature_blocks(
+                self.pages, self.words, pairs.queries, pairs.documents, self.parameters
+            )
+        ]
+        return Dataset.from_arrays(
+            np.concatenate(blocks),
+            np.array(self.asked.query_ids)[pairs.queries],
+            pairs.grades,
+            doc_ids=self.pages.doc_ids[pairs.documents],
+            feature_names=FEATURE_NAMES,
+        )
+
+    def write(self, path: Path, progress: Callable[[int, int], None] | None = None) -> None:
+        """Write Parquet keyed by `query_id, doc_id` with a column per feature, block by block."""
+        pairs = self.candidates
+        query_ids = np.array(self.asked.query_ids)
+        judged = [] if pairs.grades is None else [("grade", pa.float32())]
+        schema = pa.schema(
+            [
+                ("query_id", pa.string()),
+                ("doc_id", pa.string()),
+                *judged,
+                *((name, pa.float32()) for name in FEATURE_NAMES),
+            ]
+        )
+        with atomic_file(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as out:
+            for block, values in feature_blocks(
+                self.pages, self.words, pairs.queries, pairs.documents, self.parameters
+            ):
+                columns = [
+                    query_ids[pairs.queries[block]],
+                    self.pages.doc_ids[pairs.documents[block]],
+                ]
+                if pairs.grades is not None:
+                    columns.append(pairs.grades[block])
+                columns += list(values.T)
+                out.write_table(pa.Table.from_arrays([pa.array(c) for c in columns], schema=schema))
+                if progress:
+                    progress(min(block.stop, len(pairs.queries)), len(pairs.queries))
+
+
+def extract(
+    source: PageSource,
+    queries: Queries,
+    wanted: Pairs | int,
+    tokeniser: Tokeniser | None = None,
+    *,
+    parameters: Parameters | None = None,
+    jobs: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Extraction:
+    """Read the pages once for these queries; `wanted` are pairs, or the best pages by BM25."""
+    tokeniser = tokeniser or Tokeniser()
+    words = QueryWords.of(queries, tokeniser)
+    only = None if isinstance(wanted, int) else frozenset(wanted.doc_ids.tolist())
+    pages = count_words(source, words, tokeniser, only=only, jobs=jobs, progress=progress)
+    candidates = (
+        _best(pages, words, queries, wanted)
+        if isinstance(wanted, int)
+        else _given(pages, queries, wanted)
+    )
+    return Extraction(queries, words, pages, candidates, parameters or Parameters())
+
+
+def _best(pages: PageCounts, words: QueryWords, asked: Queries, k: int) -> Candidates:
+    queries, documents = best_pages(pages, words, k)
+    if len(queries) == 0:
+        raise DataError(f"none of the {len(asked)} queries has a word that any page has")
+    return Candidates(queries, documents, None, _without(asked, queries), [])
+
+
+def _given(pages: PageCounts, asked: Queries, pairs: Pairs) -> Candidates:
+    query_numbers = {name: n for n, name in enumerate(asked.query_ids)}
+    page_numbers = {name: n for n, name in enumerate(pages.doc_ids.tolist())}
+    queries = np.array([query_numbers.get(name, -1) for name in pairs.query_ids.tolist()])
+    documents = np.array([page_numbers.get(name, -1) for name in pairs.doc_ids.tolist()])
+    known = (queries >= 0) & (documents >= 0)
+    if not known.any():
+        query, document = pairs.query_ids[0], pairs.doc_ids[0]
+        raise DataError(
+            f"none of the {len(known)} candidates is there: for the first, "
+            f"{f'no query {str(query)!r}' if queries[0] < 0 else f'no page {str(document)!r}'}"
+        )
+    missing = np.flatnonzero(~known)
+    return Candidates(
+        queries[known],
+        documents[known],
+        None if pairs.grades is None else pairs.grades[known],
+        _without(asked, queries[known]),
+        [(str(pairs.query_ids[i]), str(pairs.doc_ids[i])) for i in missing],
+    )
+
+
+def _without(asked: Queries, queries: NDArray[np.integer]) -> list[str]:
+    has = np.bincount(queries, minlength=len(asked)) > 0
+    return [name for name, found in zip(asked.query_ids, has, strict=True) if not found]

@@ -1,0 +1,196 @@
+"""An index of pages on disk, for finding the best by BM25."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import tantivy
+
+from dualrank.errors import DataError, SettingsError
+from dualrank.pages.sources import Batch, PageSource, Unreadable
+from dualrank.pages.stream import map_stream
+from dualrank.pages.tokens import Tokeniser
+from dualrank.pages.word_counts import FIELDS
+from dualrank.storage import write_text
+
+FORMAT = 1
+_NOTE = "dualrank.json"
+_WRITER_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A page that was found."""
+
+    doc_id: str
+    score: float
+    url: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """What became of the pages that were to be indexed."""
+
+    pages: int
+    in_index: int
+    unreadable: tuple[Unreadable, ...]
+    repeated: tuple[str, ...]
+
+
+class PageIndex:
+    """Pages on disk, searchable by word in each field and in the whole document.
+
+    Words are cut by the tokeniser with which the index was made, on both sides; tantivy only sees
+    them separated by spaces. Its BM25 has k1 = 1.2 and b = 0.75, and lengths rounded to one byte,
+    so that scores differ a little from the exact ones of `retrieval`.
+    """
+
+    def __init__(self, path: Path, index: tantivy.Index, tokeniser: Tokeniser) -> None:
+        self.path = path
+        self.tokeniser = tokeniser
+        self._index = index
+
+    @classmethod
+    def open(cls, path: str | Path) -> PageIndex:
+        """An index that was made before."""
+        folder = Path(path)
+        note = folder / _NOTE
+        if not note.is_file():
+            raise DataError(f"{path}: this is no index; make one with 'dualrank index PAGES'")
+        try:
+            held = json.loads(note.read_text(encoding="utf-8"))
+            if held["format"] != FORMAT:
+                raise DataError(f"{path}: the index has format {held['format']}, not {FORMAT}")
+            tokeniser = Tokeniser(**held["tokeniser"])
+            index = tantivy.Index.open(str(folder))
+        except (ValueError, KeyError, TypeError, OSError) as error:
+            raise DataError(f"{path}: the index is damaged ({error})") from error
+        return cls(folder, index, tokeniser)
+
+    @classmethod
+    def open_or_create(cls, path: str | Path, tokeniser: Tokeniser) -> PageIndex:
+        """The index at this place, made if there is none; it must cut words in the same way."""
+        folder = Path(path)
+        if (folder / _NOTE).is_file():
+            found = cls.open(folder)
+            if found.tokeniser != tokeniser:
+                raise SettingsError(
+                    f"{path}: the index was made with {found.tokeniser}, which cannot change now"
+                )
+            return found
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise DataError(f"{path}: there is something else; give a new or empty folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        index = tantivy.Index(_schema(), str(folder))
+        note = {"format": FORMAT, "tokeniser": asdict(tokeniser)}
+        write_text(folder / _NOTE, json.dumps(note, indent=1) + "\n")
+        return cls(folder, index, tokeniser)
+
+    def __len__(self) -> int:
+        self._index.reload()
+        return int(self._index.searcher().num_docs)
+
+    def add(
+        self,
+        source: PageSource,
+        *,
+        jobs: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Indexed:
+        """Add the pages of a source; one that the index has already is replaced.
+
+        Within one source the first page of a name counts. All pages of the source appear at once,
+        when the last is read: an index is never half updated.
+        """
+        writer = self._index.writer(_WRITER_BYTES, 1)
+        replacing = len(self) > 0
+        seen: set[str] = set()
+        unreadable: list[Unreadable] = []
+        repeated: list[str] = []
+        for batch, pages in map_stream(_Cut(self.tokeniser), source.batches(), jobs=jobs):
+            for page in pages:
+                if isinstance(page, Unreadable):
+                    unreadable.append(page)
+                elif page["doc_id"] in seen:
+                    repeated.append(page["doc_id"])
+                else:
+                    seen.add(page["doc_id"])
+                    if replacing:
+                        writer.delete_documents_by_term("doc_id", page["doc_id"])
+                    writer.add_document(tantivy.Document(**page))
+            if progress:
+                progress(batch.done, source.total)
+        if not seen:
+            writer.rollback()
+            raise DataError(f"{source.name}: none of the {len(unreadable)} pages could be read")
+        writer.commit()
+        writer.wait_merging_threads()
+        return Indexed(len(seen), len(self), tuple(unreadable), tuple(repeated))
+
+    def search(self, query: str, k: int = 10, *, field: str = "whole") -> list[Hit]:
+        """The k best pages for a query; none if the query has no words or none is anywhere."""
+        if field not in FIELDS:
+            raise SettingsError(f"the field is one of {', '.join(FIELDS)}, not {field!r}")
+        words = dict.fromkeys(self.tokeniser.words(query))
+        schema = self._index.schema
+        terms = [
+            (tantivy.Occur.Should, tantivy.Query.term_query(schema, field, word, "freq"))
+            for word in words
+        ]
+        if not terms:
+            return []
+        searcher = self._index.searcher()
+        found = searcher.search(tantivy.Query.boolean_query(terms), k, count=False)
+        return [_hit(searcher.doc(address), score) for score, address in found.hits]
+
+
+def _schema() -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("doc_id", stored=True, tokenizer_name="raw")
+    for name in FIELDS:
+        builder.add_text_field(name, tokenizer_name="whitespace", index_option="freq")
+    for name in ("shown_url", "shown_title"):
+        builder.add_text_field(name, stored=True, tokenizer_name="raw")
+    return builder.build()
+
+
+def _hit(document: Any, score: float) -> Hit:
+    values = {name: document.get_first(name) or "" for name in ("shown_url", "shown_title")}
+    return Hit(
+        document.get_first("doc_id"), float(score), values["shown_url"], values["shown_title"]
+    )
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """What a process does with a batch: pages to words per field."""
+
+    tokeniser: Tokeniser
+
+    def __call__(self, batch: Batch) -> list[dict[str, str] | Unreadable]:
+        pages: list[dict[str, str] | Unreadable] = []
+        for page in batch.read():
+            if isinstance(page, Unreadable):
+                pages.append(page)
+                continue
+            fields = page.fields
+            url = " ".join(self.tokeniser.url_words(fields.url))
+            texts = (fields.title, fields.content, fields.surroundings)
+            title, content, around = (" ".join(self.tokeniser.words(text)) for text in texts)
+            pages.append(
+                {
+                    "doc_id": page.doc_id,
+                    "url": url,
+                    "title": title,
+                    "content": content,
+                    "whole": " ".join((url, title, content, around)),
+                    "shown_url": fields.url[:2000],
+                    "shown_title": fields.title[:500],
+                }
+            )
+        return pages

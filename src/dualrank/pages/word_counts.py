@@ -1,0 +1,248 @@
+"""How often the words of queries stand in the pages of a collection."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dualrank.errors import DataError
+from dualrank.pages.extraction import Fields
+from dualrank.pages.sources import Batch, PageSource, Unreadable
+from dualrank.pages.stream import map_stream
+from dualrank.pages.tables import Queries
+from dualrank.pages.tokens import Tokeniser
+
+FIELDS = ("url", "title", "content", "whole")
+_PARTS = 4
+"""Url, title, content and surroundings; together they are the whole document."""
+
+
+@dataclass(frozen=True, eq=False)
+class QueryWords:
+    """The words of all queries, numbered, and how often each query has them."""
+
+    numbers: dict[str, int]
+    counts: sparse.csr_array
+
+    @classmethod
+    def of(cls, queries: Queries, tokeniser: Tokeniser) -> QueryWords:
+        """Cut the queries into words."""
+        words = [Counter(tokeniser.words(text)) for text in queries.texts]
+        numbers = {word: n for n, word in enumerate(sorted(set().union(*words)))}
+        columns = np.fromiter((numbers[w] for each in words for w in sorted(each)), np.int32)
+        values = np.fromiter((each[w] for each in words for w in sorted(each)), np.float64)
+        rows = np.concatenate([[0], np.cumsum([len(each) for each in words])])
+        shape = (len(words), max(len(numbers), 1))
+        return cls(numbers, sparse.csr_array((values, columns, rows), shape=shape))
+
+
+@dataclass(frozen=True, eq=False)
+class FieldCounts:
+    """One field of the collection.
+
+    `counts[d, w]` is how often document d has word w, `lengths` and `distinct` how many words and
+    how many different ones it has. `document_frequency` and `collection_frequency` of the words
+    and the sums are over all pages, also those whose counts were not kept.
+    """
+
+    counts: sparse.csr_array
+    lengths: NDArray[np.float64]
+    distinct: NDArray[np.float64]
+    document_frequency: NDArray[np.float64]
+    collection_frequency: NDArray[np.float64]
+    documents: int
+    tokens: float
+
+    @property
+    def mean_length(self) -> float:
+        """Words per document."""
+        return self.tokens / max(self.documents, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class PageCounts:
+    """What features need to know of a collection."""
+
+    doc_ids: NDArray[np.str_]
+    fields: dict[str, FieldCounts]
+    slashes: NDArray[np.float64]
+    pages: int
+    unreadable: tuple[Unreadable, ...] = ()
+    repeated: tuple[str, ...] = ()
+
+
+def count_words(
+    source: PageSource,
+    words: QueryWords,
+    tokeniser: Tokeniser,
+    *,
+    only: Container[str] | None = None,
+    jobs: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> PageCounts:
+    """Read all pages once, and count the words of the queries in them.
+
+    Statistics are over all pages; counts are kept of those in `only`, if given, so that memory
+    depends on the candidates and not on the collection. A name that comes again is left out (the
+    first page of a name counts), and named in `repeated`.
+    """
+    kept: list[_Counted] = []
+    totals = [_Totals(len(words.numbers)) for _ in FIELDS]
+    unreadable: list[Unreadable] = []
+    repeated: list[str] = []
+    seen: set[str] = set()
+    pages = 0
+    work = _Count(tokeniser, words.numbers)
+    for batch, counted in map_stream(work, source.batches(), jobs=jobs):
+        new = []
+        for row, name in enumerate(counted.doc_ids):
+            if name in seen:
+                repeated.append(name)
+            else:
+                seen.add(name)
+                new.append(row)
+        counted = counted.take(new)
+        unreadable += counted.unreadable
+        pages += len(new)
+        for total, matrix, lengths in zip(totals, counted.counts, counted.lengths.T, strict=True):
+            total.add(matrix, lengths)
+        if only is not None:
+            counted = counted.take([r for r, name in enumerate(counted.doc_ids) if name in only])
+        kept.append(counted)
+        if progress:
+            progress(batch.done, source.total)
+    if pages == 0:
+        named = f", the first being {unreadable[0].place}" if unreadable else ""
+        raise DataError(f"{source.name}: no page could be read; {len(unreadable)} could not{named}")
+    lengths = np.concatenate([c.lengths for c in kept]).astype(np.float64)
+    distinct = np.concatenate([c.distinct for c in kept]).astype(np.float64)
+    return PageCounts(
+        np.array([name for c in kept for name in c.doc_ids], np.str_),
+        {
+            name: FieldCounts(
+                sparse.vstack([c.counts[f] for c in kept], format="csr"),
+                lengths[:, f],
+                distinct[:, f],
+                totals[f].document_frequency,
+                totals[f].collection_frequency,
+                pages,
+                totals[f].tokens,
+            )
+            for f, name in enumerate(FIELDS)
+        },
+        np.concatenate([c.slashes for c in kept]).astype(np.float64),
+        pages,
+        tuple(unreadable),
+        tuple(repeated),
+    )
+
+
+class _Totals:
+    """Sums over the pages of one field."""
+
+    def __init__(self, words: int) -> None:
+        self.document_frequency = np.zeros(max(words, 1))
+        self.collection_frequency = np.zeros(max(words, 1))
+        self.tokens = 0.0
+
+    def add(self, counts: sparse.csr_array, lengths: NDArray[np.int32]) -> None:
+        size = len(self.document_frequency)
+        self.document_frequency += np.bincount(counts.indices, minlength=size)
+        self.collection_frequency += np.bincount(counts.indices, counts.data, minlength=size)
+        self.tokens += float(lengths.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """The pages of a batch; a matrix of counts per field, a column of the others per field."""
+
+    doc_ids: list[str]
+    counts: list[sparse.csr_array]
+    lengths: NDArray[np.int32]
+    distinct: NDArray[np.int32]
+    slashes: NDArray[np.int32]
+    unreadable: list[Unreadable]
+
+    def take(self, rows: Sequence[int]) -> _Counted:
+        """These pages only."""
+        if len(rows) == len(self.doc_ids):
+            return self
+        return _Counted(
+            [self.doc_ids[row] for row in rows],
+            [matrix[list(rows)] for matrix in self.counts],
+            self.lengths[rows],
+            self.distinct[rows],
+            self.slashes[rows],
+            self.unreadable,
+        )
+
+
+@dataclass(frozen=True)
+class _Count:
+    """What a process does with a batch: pages to counts of the words that queries have."""
+
+    tokeniser: Tokeniser
+    numbers: dict[str, int] = field(repr=False)
+
+    def __call__(self, batch: Batch) -> _Counted:
+        doc_ids, unreadable = [], []
+        lengths, distinct, slashes = [], [], []
+        parts = [_Rows() for _ in range(_PARTS)]
+        for page in batch.read():
+            if isinstance(page, Unreadable):
+                unreadable.append(page)
+                continue
+            counters = [Counter(words) for words in _words_of(page.fields, self.tokeniser)]
+            for part, counter in zip(parts, counters, strict=True):
+                part.add(counter, self.numbers)
+            doc_ids.append(page.doc_id)
+            sizes = [counter.total() for counter in counters]
+            lengths.append([*sizes[:-1], sum(sizes)])
+            distinct.append([*map(len, counters[:-1]), len(set().union(*counters))])
+            slashes.append(page.fields.url.count("/"))
+        matrices = [part.matrix(len(self.numbers)) for part in parts]
+        return _Counted(
+            doc_ids,
+            [*matrices[:-1], sum(matrices[1:], start=matrices[0])],
+            np.array(lengths, np.int32).reshape(-1, len(FIELDS)),
+            np.array(distinct, np.int32).reshape(-1, len(FIELDS)),
+            np.array(slashes, np.int32),
+            unreadable,
+        )
+
+
+def _words_of(fields: Fields, tokeniser: Tokeniser) -> list[list[str]]:
+    texts = (fields.title, fields.content, fields.surroundings)
+    return [tokeniser.url_words(fields.url), *map(tokeniser.words, texts)]
+
+
+class _Rows:
+    """A sparse matrix that grows row by row."""
+
+    def __init__(self) -> None:
+        self._columns: list[int] = []
+        self._values: list[int] = []
+        self._ends = [0]
+
+    def add(self, counter: Counter[str], numbers: dict[str, int]) -> None:
+        asked = counter.keys() & numbers.keys()
+        self._columns.extend(map(numbers.__getitem__, asked))
+        self._values.extend(map(counter.__getitem__, asked))
+        self._ends.append(len(self._columns))
+
+    def matrix(self, width: int) -> sparse.csr_array:
+        matrix = sparse.csr_array(
+            (
+                np.array(self._values, np.float32),
+                np.array(self._columns, np.int32),
+                np.array(self._ends, np.int64),
+            ),
+            shape=(len(self._ends) - 1, max(width, 1)),
+        )
+        matrix.sort_indices()
+        return matrix

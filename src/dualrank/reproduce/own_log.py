@@ -1,0 +1,149 @@
+"""A user's own pages, queries, click log and judgments, for the experiment with click models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dualrank.data.click_log import ClickLog
+from dualrank.data.dataset import Dataset
+from dualrank.data.features import read_features
+from dualrank.data.log.read_log import read_log
+from dualrank.errors import DataError
+from dualrank.pages.candidates import Extraction, extract
+from dualrank.pages.sources import find_pages
+from dualrank.pages.tables import Pairs, read_pairs, read_queries
+from dualrank.pages.tokens import Tokeniser
+from dualrank.storage import sha256_of_file
+
+MIN_SESSIONS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class OwnData:
+    """What was read: the log points into `train`."""
+
+    train: Dataset
+    test: Dataset
+    log: ClickLog
+
+
+def extract_own(
+    pages: Path,
+    queries: Path,
+    log: Path,
+    judgments: Path,
+    tokeniser: Tokeniser,
+    progress: Callable[[int, int], None] | None = None,
+) -> Extraction:
+    """Read the pages once, for all pairs of the log and of the judgments."""
+    shown = read_log(log, max_bad_share=1.0).catalogue
+    assert shown is not None
+    logged = Pairs(shown.query_ids[shown.query_of_document], shown.doc_ids)
+    wanted = _together(logged, _judgments(judgments))
+    return extract(find_pages(pages), read_queries(queries), wanted, tokeniser, progress=progress)
+
+
+@dataclass(frozen=True)
+class OwnLog:
+    """A log, the features of what it shows, and judgments.
+
+    As in the paper, lists with fewer than `min_sessions` sessions are left out, since click models
+    know nothing of them, and so are those that show a page without features. Judged queries are for
+    testing: they are not trained on. `content` is a digest of the features, so that other features
+    are another experiment.
+    """
+
+    features: Path
+    log: Path
+    judgments: Path
+    min_sessions: int = MIN_SESSIONS
+    content: str = ""
+
+    @classmethod
+    def of(cls, features: Path, log: Path, judgments: Path, min_sessions: int) -> OwnLog:
+        """With the digest of the features as they are now."""
+        return cls(features, log, judgments, min_sessions, sha256_of_file(features)[:12])
+
+    @property
+    def name(self) -> str:
+        """What the user calls it."""
+        return str(self.log)
+
+    @property
+    def new_for_every_seed(self) -> bool:
+        """Whether every seed is tested on other queries."""
+        return False
+
+    def load(self) -> OwnData:
+        """Read everything."""
+        data, judged = read_features(self.features), _judgments(self.judgments)
+        test = _judged(data, judged)
+        others = np.flatnonzero(~np.isin(data.query_ids, judged.query_ids))
+        if len(others) == 0:
+            raise DataError(
+                f"{self.log}: every query with features is judged; "
+                "judged queries are for testing, and others are needed to learn from"
+            )
+        train = data.take(others)
+        log = read_log(self.log, train, max_bad_share=1.0)
+        often = np.flatnonzero(log.sessions_per_list >= self.min_sessions)
+        if len(often) == 0:
+            raise DataError(
+                f"{self.log}: no list of a query without judgments has {self.min_sessions} "
+                "sessions or more"
+            )
+        kept = log.take_lists(often)
+        if len(np.unique(kept.lists.queries)) < 2:
+            raise DataError(
+                f"{self.log}: only one query without judgments has a list with "
+                f"{self.min_sessions} sessions or more; one is needed to choose the best ranker, "
+                "others to learn from"
+            )
+        return OwnData(train, test, kept)
+
+
+def _judgments(path: Path) -> Pairs:
+    judged = read_pairs(path)
+    if judged.grades is None:
+        raise DataError(f"{path}: column 'grade' is missing")
+    return judged
+
+
+def _together(logged: Pairs, judged: Pairs) -> Pairs:
+    """All pairs once, those of a query together."""
+    pairs = dict.fromkeys(zip(logged.query_ids.tolist(), logged.doc_ids.tolist(), strict=True))
+    pairs |= dict.fromkeys(zip(judged.query_ids.tolist(), judged.doc_ids.tolist(), strict=True))
+    queries, documents = zip(*sorted(pairs), strict=True)
+    return Pairs(np.array(queries), np.array(documents))
+
+
+def _judged(data: Dataset, judged: Pairs) -> Dataset:
+    """Judged queries with their judged pages."""
+    assert judged.grades is not None
+    grade_of = dict(
+        zip(
+            zip(judged.query_ids.tolist(), judged.doc_ids.tolist(), strict=True),
+            judged.grades.tolist(),
+            strict=True,
+        )
+    )
+    names = zip(
+        data.query_ids[data.query_of_document].tolist(),
+        data.ids_of_documents().tolist(),
+        strict=True,
+    )
+    grades = np.array([grade_of.get(pair, np.nan) for pair in names])
+    rows = np.flatnonzero(~np.isnan(grades))
+    if len(rows) == 0:
+        raise DataError("no judged page is among the pages")
+    return Dataset.from_arrays(
+        data.features[rows],
+        data.query_ids[data.query_of_document[rows]],
+        grades[rows],
+        doc_ids=data.ids_of_documents()[rows],
+        feature_names=data.feature_names,
+    )

@@ -1,0 +1,29 @@
+"""Which data an experiment runs on, and which seeds it takes."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dualrank.errors import SettingsError
+from dualrank.reproduce.collection import Collection
+from dualrank.reproduce.oracle_mode import OracleMode
+
+
+@pytest.mark.parametrize("seeds", [(0, 5), tuple(range(6))])
+def test_no_fold_is_tested_twice(seeds):
+    collection = Collection("mq2008", Path("folder"), fold=None)
+    with pytest.raises(SettingsError, match="test one twice"):
+        replace(OracleMode.preset("tiny", collection), seeds=seeds)
+
+
+def test_a_set_without_folds_has_none_to_go_through():
+    collection = Collection("yahoo-set1", Path("folder"), fold=None)
+    with pytest.raises(SettingsError, match="yahoo-set1 has no folds"):
+        OracleMode.preset("tiny", collection)
+
+
+def test_the_folds_that_were_used_are_named():
+    assert Collection("mq2008", Path("folder"), fold=None).describe((0, 2)) == "mq2008, folds 1, 3"
+    assert Collection("mq2008", Path("folder"), fold=2).describe((0, 1)) == "mq2008, fold 2"
+    assert Collection("tiny", world=3).describe((0,)) == "generated, preset tiny, world 3"
