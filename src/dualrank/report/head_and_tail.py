@@ -29,5 +29,7 @@ def head_and_tail(results: Results, metrics: Sequence[str] = METRICS) -> Table |
             rows.append(method_row(name, cells))
     if not rows:
         return None
-    columns = tuple(f"{part} {metric_label(metric)}" for part in _PARTS for metric in metrics)
-    return Table(columns, with_best(rows), corner="Method")
+    columns = tuple(
+        f"{part.capitalize()} {metric_label(metric)}" for part in _PARTS for metric in metrics
+    )
+    return Table(tuple(columns), with_best(rows), corner="Method")
