@@ -6,17 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dualrank.report.drift import drift_verdict
-from dualrank.report.labels import (
+from dualrank.report import (
+    Results,
     extra,
     main_metric,
     method,
     metric_label,
     ordered_methods,
     setting_label,
-    swept_setting,
 )
-from dualrank.report.results import Results
 
 
 @dataclass(frozen=True)
@@ -50,16 +48,11 @@ class Comparison:
         return "p < 0.001" if self.p < 0.001 else f"p = {self.p:.3f}"
 
 
-def verdict(results: Results) -> list[str]:
-    """The findings, the most important first; empty where there is nothing to compare."""
+def findings(results: Results) -> list[str]:
+    """The most important first; empty where there is nothing to compare."""
     metric = main_metric(results)
     if metric is None:
         return []
-    if results.experiment == "drift":
-        return [*drift_verdict(results), _seeds(results)]
-    swept = swept_setting(results)
-    if swept is not None:
-        return _ranges(results, metric, swept)
     if _mean(results, "dla", metric) is None:
         return _without_dla(results, metric)
     sentences = [
@@ -71,7 +64,7 @@ def verdict(results: Results) -> list[str]:
         _against_oracle(compare(results, "oracle", metric)),
         _weights(results),
     ]
-    return [*(sentence for sentence in sentences if sentence), _seeds(results)]
+    return [*(sentence for sentence in sentences if sentence), over_how_many_seeds(results)]
 
 
 def compare(results: Results, other: str, metric: str) -> Comparison | None:
@@ -192,7 +185,8 @@ def _weights(results: Results) -> str:
     )
 
 
-def _seeds(results: Results) -> str:
+def over_how_many_seeds(results: Results) -> str:
+    """How many seeds stand behind the numbers."""
     seeds = len({run.seed for run in results.runs})
     if seeds == 1:
         return "This is one seed: how much of it is luck is not known."
@@ -208,11 +202,13 @@ def _without_dla(results: Results, metric: str) -> list[str]:
     return [
         f"{method(first).label} has the highest {metric_label(metric)}, {found[first]:.3f}, "
         f"before {method(second).label} with {found[second]:.3f}.",
-        _seeds(results),
+        over_how_many_seeds(results),
     ]
 
 
-def _ranges(results: Results, metric: str, swept: str) -> list[str]:
+def ranges(results: Results, swept: str) -> list[str]:
+    """How far each method goes over the values of a swept setting."""
+    metric = main_metric(results)
     sign = setting_label(swept)
     sentences = []
     for name in ordered_methods(results):
@@ -225,10 +221,10 @@ def _ranges(results: Results, metric: str, swept: str) -> list[str]:
         means = {value: float(np.mean(group)) for value, group in groups.items()}
         low, high = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
         sentences.append(
-            f"{method(name).label}: {metric_label(metric)} from {means[low]:.3f} ({sign} = {low}) "
-            f"to {means[high]:.3f} ({sign} = {high})."
+            f"{method(name).label}: {metric_label(str(metric))} from {means[low]:.3f} "
+            f"({sign} = {low}) to {means[high]:.3f} ({sign} = {high})."
         )
-    return [*sentences, _seeds(results)] if sentences else []
+    return [*sentences, over_how_many_seeds(results)] if sentences else []
 
 
 def _mean(results: Results, name: str, metric: str) -> float | None:
