@@ -179,7 +179,7 @@ def train(
     from dualrank.propensity.propensity import Propensity
     from dualrank.rankers.network import DNN, Linear
     from dualrank.rankers.ranking_svm import RankingSVM
-    from dualrank.report.training import verdict, write_training_report
+    from dualrank.report.training_sheet import verdict, write_training_report
     from dualrank.settings import TrainingSettings
     from dualrank.storage import write_text
 
