@@ -20,7 +20,6 @@ from dualrank.cli import (
     propensity_command,
     reduce_command,
     reproduce_commands,
-    table_3_commands,
     train_command,
 )
 from dualrank.cli.wording import in_options
@@ -44,7 +43,6 @@ export_command.add_to(app)
 diagnose_command.add_to(app)
 propensity_command.add_to(app)
 pages_commands.add_to(app)
-table_3_commands.add_to(app)
 clicks_commands.add_to(app)
 
 

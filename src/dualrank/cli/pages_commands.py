@@ -68,7 +68,8 @@ def index(
     made = PageIndex.open_or_create(out, Tokeniser(stemmer, stop_words, chinese))
     with one_bar(f"indexing {pages.name}") as report:
         result = made.add(source, jobs=jobs, progress=report)
-    _warn_of_pages(result.unreadable, result.repeated)
+    warn_of("pages that cannot be read", [f"{e.place} ({e.reason})" for e in result.unreadable])
+    warn_of("pages that come again under a doc_id, of which the first counts", result.repeated)
     if as_json:
         summary = {"index": str(out), "pages": result.pages, "in_index": result.in_index}
         print_json(summary | _left_out(result.unreadable, result.repeated))
@@ -196,7 +197,7 @@ def features(
     with one_bar(f"reading {pages.name}") as report:
         found = extract(source, asked, wanted, tokeniser, jobs=jobs, progress=report)
     counts, pairs = found.pages, found.candidates
-    warn_of_extraction(found)
+    found.warn()
     with one_bar("features") as report:
         found.write(out, report)
     if as_json:
@@ -212,14 +213,6 @@ def features(
     )
 
 
-def warn_of_extraction(found: Extraction) -> None:
-    """Name what was left out: pages, queries, candidates."""
-    _warn_of_pages(found.pages.unreadable, found.pages.repeated)
-    _warn("queries without any candidate", found.candidates.without)
-    unknown = [f"{document} of query {query}" for query, document in found.candidates.unknown]
-    _warn("candidates that are not there, and left out", unknown)
-
-
 def _require_parquet(out: Path) -> None:
     if out.suffix != ".parquet":
         raise SettingsError(f"{out}: the table is written as .parquet")
@@ -228,14 +221,3 @@ def _require_parquet(out: Path) -> None:
 def _left_out(unreadable: Sequence[Unreadable], repeated: Sequence[str]) -> dict[str, Any]:
     named = [{"page": each.place, "reason": each.reason} for each in unreadable]
     return {"unreadable": named, "repeated": list(repeated)}
-
-
-def _warn_of_pages(unreadable: Sequence[Unreadable], repeated: Sequence[str]) -> None:
-    _warn("pages that cannot be read", [f"{each.place} ({each.reason})" for each in unreadable])
-    _warn("pages that come again under a doc_id, of which the first counts", repeated)
-
-
-def _warn(what: str, names: Sequence[str]) -> None:
-    if names:
-        more = ", …" if len(names) > _NAMED else ""
-        log.warning("%s: %d in all (%s%s)", what, len(names), ", ".join(names[:_NAMED]), more)

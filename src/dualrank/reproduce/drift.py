@@ -52,8 +52,8 @@ from dualrank.report import (
 from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.comparison_with_dla import compare_with_dla
 from dualrank.reproduce.experiment import Experiment, Preset, Progress, Task, Trained
-from dualrank.reproduce.findings import over_how_many_seeds
-from dualrank.reproduce.methods import (
+from dualrank.reproduce.findings import POSITION_BASED, over_how_many_seeds
+from dualrank.reproduce.table_2_rows import (
     Hyperparameters,
     Users,
     judge,
@@ -247,8 +247,9 @@ class Drift(Experiment):
             verdict=[*verdict(over_time, self.severity), over_how_many_seeds(found)],
             exhibits=exhibits(found, over_time, self.severity),
             sections=[
-                Section("Over time", table=moments_table(over_time, self.severity), file="table.md")
+                Section("Moments", table=moments_table(over_time, self.severity), file="table.md")
             ],
+            caveat=POSITION_BASED,
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -17,11 +18,7 @@ from dualrank.errors import SettingsError
 from dualrank.report import Results, Run, Sheet
 
 Progress = Callable[[int, int], None]
-Preset = Annotated[
-    Literal["tiny", "laptop", "full"], "Size of the generated data and of the training."
-]
-Steps = Annotated[int | None, "Training steps."]
-World = Annotated[int, "The seed of the generated world."]
+Preset = Literal["tiny", "laptop", "full"]
 
 
 @dataclass(frozen=True)
@@ -77,19 +74,23 @@ class Experiment(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
 
-    seeds: Annotated[int, "How many seeds."] = field(default=5, repr=False)
-    seed: Annotated[int, "The first seed of everything random."] = field(default=0, repr=False)
+    seeds: Annotated[int, "How many seeds.", {"min": 1}] = field(default=5, repr=False)
+    seed: Annotated[int, "The first seed of everything random.", {"min": 0}] = field(
+        default=0, repr=False
+    )
 
     def __post_init__(self) -> None:
         if self.seeds < 1:
             raise SettingsError("an experiment needs at least one seed")
-        if self.seed < 0:
-            raise SettingsError(f"seed must be 0 or more, not {self.seed}")
 
     @property
     def all_seeds(self) -> list[int]:
         """One after the other."""
         return list(range(self.seed, self.seed + self.seeds))
+
+    def prepared(self, out: Path, progress: Progress) -> Experiment:
+        """The experiment after work that comes once before all tasks and leaves files in `out`."""
+        return self
 
     @abstractmethod
     def tasks(self) -> list[Task]:
@@ -121,6 +122,16 @@ class Experiment(ABC):
     @abstractmethod
     def sheet(self, results: dict[str, Results]) -> Sheet:
         """How it is shown: sentences, tables, figures."""
+
+
+def part_of(progress: Progress | None, number: int, count: int) -> Progress:
+    """The progress of one of several trainings of equal length, as part of all of them."""
+
+    def report(done: int, total: int) -> None:
+        if progress:
+            progress(number * total + done, count * total)
+
+    return report
 
 
 def require_known(what: str, names: Sequence[str], known: Sequence[str]) -> None:

@@ -16,6 +16,13 @@ from dualrank.report import (
     setting_label,
 )
 
+POSITION_BASED = (
+    "The clicks were simulated, by users who behave exactly as the position-based model assumes. A "
+    "gain on simulated clicks is not a gain on your users: real users also click by habit, by "
+    "trust in the top result and by looks. Judge a ranker learned from your log on judged queries "
+    "or in an online test before you rely on it."
+)
+
 
 @dataclass(frozen=True)
 class Comparison:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import dualrank as dr
 from dualrank.clicks import PositionBasedUser
 from dualrank.errors import SettingsError
-from dualrank.report import Results, Sheet
+from dualrank.report import Results, Sheet, results_sheet
 from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.comparison_with_dla import compare_with_dla
 from dualrank.reproduce.experiment import (
@@ -22,7 +22,7 @@ from dualrank.reproduce.experiment import (
     Trained,
     require_known,
 )
-from dualrank.reproduce.methods import (
+from dualrank.reproduce.table_2_rows import (
     METHODS,
     Hyperparameters,
     PositionModelName,
@@ -31,6 +31,7 @@ from dualrank.reproduce.methods import (
     run_method,
     true_examination,
 )
+from dualrank.reproduce.findings import POSITION_BASED, findings
 from dualrank.reproduce.simulation import simulation_of
 from dualrank.reproduce.tuning import tune
 
@@ -159,6 +160,11 @@ class OracleMode(Experiment):
     def significance(self, trained: Sequence[Trained]) -> dict[str, Any]:
         """Every method against dual learning."""
         return compare_with_dla(trained, pool=self.collection.new_for_every_seed)
+
+    def sheet(self, results: dict[str, Results]) -> Sheet:
+        """The table, what it says, and the curves behind it."""
+        found = results["results"]
+        return results_sheet(found, self.title, verdict=findings(found), caveat=POSITION_BASED)
 
 
 class Demo(OracleMode):

@@ -10,11 +10,12 @@ from typing import Annotated, Any
 import dualrank as dr
 from dualrank.clicks import PositionBasedUser
 from dualrank.errors import SettingsError
-from dualrank.report import Results, Sheet
+from dualrank.report import Results, Sheet, results_sheet
 from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.comparison_with_dla import compare_at_each
 from dualrank.reproduce.experiment import Experiment, Preset, Progress, Task, Trained
-from dualrank.reproduce.methods import Hyperparameters, Users, preset_of, run_method
+from dualrank.reproduce.table_2_rows import Hyperparameters, Users, preset_of, run_method
+from dualrank.reproduce.findings import POSITION_BASED, findings, ranges
 from dualrank.reproduce.simulation import simulation_of
 
 ETAS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
@@ -106,3 +107,9 @@ class RealisticMode(Experiment):
         """Every method against dual learning, at each severity."""
         pool = self.collection.new_for_every_seed
         return {"by_eta": compare_at_each(trained, "eta", self.etas, pool=pool)}
+
+    def sheet(self, results: dict[str, Results]) -> Sheet:
+        """The table, and each metric against the severity."""
+        found = results["results"]
+        sentences = ranges(found, "eta") if len(self.etas) > 1 else findings(found)
+        return results_sheet(found, self.title, verdict=sentences, caveat=POSITION_BASED)

@@ -36,16 +36,21 @@ def run(
     of each task, `finished` is called after each. What an interrupted run left in `out` is not done
     again. `command` is noted as what repeats the experiment.
     """
-    kept = None if out is None else KeptRuns(out / "unfinished")
+    kept = None
+    if out is not None:
+        experiment = experiment.prepared(out, lambda done, total: None)
+        kept = KeptRuns(out / "unfinished")
     results = experiment.results(run_tasks(experiment.tasks(), jobs, report, finished, kept))
     if command is not None:
         for each in results.values():
             each.settings["command"] = command
-    sheet = experiment.sheet(results)
-    if out is None:
-        return Finished(results, sheet, [])
-    files = sheet.write(out)
-    kept.clear()
+    sheet, files = experiment.sheet(results), []
+    if out is not None and kept is not None:
+        for name, each in results.items():
+            files.append(out / f"{name}.json")
+            each.write(files[-1])
+        files += sheet.write(out)
+        kept.clear()
     return Finished(results, sheet, files)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import dualrank as dr
-from dualrank.data import Dataset, RankedLists, Scaler, Splits, top_lists
+from dualrank.data import Dataset, RankedLists, Scaler, Splits, join_lists, top_lists
 from dualrank.errors import DataError
 from dualrank.rankers import SVMSolution
 from dualrank.reproduce.collection import Collection
@@ -89,12 +89,7 @@ def rank_initially(
     for _ in range(rankings - 1):
         noise = rng.normal(0, scores.std() / 2, len(scores))
         lists.append(top_lists(scaled, scores + noise, depth))
-    if rankings == 1:
-        return lists[0]
-    documents, first = np.unique(
-        np.concatenate([part.documents for part in lists]), axis=0, return_index=True
-    )
-    return RankedLists(documents, np.concatenate([part.queries for part in lists])[first])
+    return lists[0] if rankings == 1 else join_lists(lists)
 
 
 def train_initial_ranker(train: Dataset, seed: int) -> SVMSolution:

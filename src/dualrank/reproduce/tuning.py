@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import dualrank as dr
-from dualrank.reproduce.experiment import Progress, require_known
-from dualrank.reproduce.methods import (
+from dualrank.reproduce.experiment import Progress, part_of, require_known
+from dualrank.reproduce.table_2_rows import (
     METHODS,
     Hyperparameters,
     Outcome,
@@ -78,12 +78,8 @@ def tune(
     best: Tuned | None = None
     trials: list[dict[str, Any]] = []
     for index, (values, candidate) in enumerate(tried):
-
-        def on_step(done: int, total: int, index: int = index) -> None:
-            if progress:
-                progress(index * total + done, len(tried) * total)
-
-        outcome = run_method(method, simulation, users, candidate, on_step, measured=measured)
+        part = part_of(progress, index, len(tried))
+        outcome = run_method(method, simulation, users, candidate, part, measured=measured)
         value = dr.evaluate(outcome.valid_scores, simulation.valid, [metric])[metric]
         if best is None or value > max(trial[metric] for trial in trials):
             best = Tuned(candidate, outcome, trials)
