@@ -179,7 +179,7 @@ def train(
     from dualrank.propensity.propensity import Propensity
     from dualrank.rankers.network import DNN, Linear
     from dualrank.rankers.ranking_svm import RankingSVM
-    from dualrank.report.training_sheet import verdict, write_training_report
+    from dualrank.report import training_verdict, write_training_report
     from dualrank.settings import TrainingSettings
     from dualrank.storage import write_text
 
@@ -308,7 +308,7 @@ def train(
         typer.echo(f"best validation value {history['best_value']:.4f} at {history['best_step']}")
     if learned is not None:
         typer.echo("examination  " + "  ".join(f"{value:.3f}" for value in learned))
-    typer.echo(" ".join(verdict(model.training)))
+    typer.echo(" ".join(training_verdict(model.training)))
     typer.echo(f"report       {out / 'report.html'}")
 
 

@@ -1,3 +1,6 @@
+from .click_model_comparison import comparison_figure as comparison_figure
+from .click_model_comparison import comparison_table as comparison_table
+from .click_model_comparison import rank_table as rank_table
 from .console import Bars as Bars
 from .curves import over_seeds as over_seeds
 from .curves import true_examination as true_examination
@@ -24,6 +27,9 @@ from .labels import metric_label as metric_label
 from .labels import ordered_methods as ordered_methods
 from .labels import setting_label as setting_label
 from .labels import swept_setting as swept_setting
+from .propensity_table import estimates_notes as estimates_notes
+from .propensity_table import estimates_table as estimates_table
+from .propensity_table import write_estimates as write_estimates
 from .result_table import method_row as method_row
 from .result_table import result_table as result_table
 from .result_table import significance_mark as significance_mark
@@ -39,6 +45,7 @@ from .sheet import Exhibit as Exhibit
 from .sheet import Explanation as Explanation
 from .sheet import Section as Section
 from .sheet import Sheet as Sheet
+from .sheet import write_exhibits as write_exhibits
 from .sheet import write_figure as write_figure
 from .table import Cell as Cell
 from .table import Row as Row
@@ -46,4 +53,5 @@ from .table import Table as Table
 from .table import with_best as with_best
 from .theme import LIGHT as LIGHT
 from .training_sheet import training_sheet as training_sheet
+from .training_sheet import training_verdict as training_verdict
 from .training_sheet import write_training_report as write_training_report

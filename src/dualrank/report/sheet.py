@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -115,7 +115,7 @@ class Sheet:
 
     def html(self) -> str:
         """The page: no script, style, font or picture from elsewhere."""
-        return self._page({each.name: figure for each, figure in self._drawn()})
+        return self._page(_drawn(self._exhibits))
 
     def write(self, directory: Path) -> list[Path]:
         """Write the Markdown tables, the figures and `report.html`; return their paths.
@@ -131,11 +131,8 @@ class Sheet:
         for name, parts in texts.items():
             written.append(directory / name)
             write_text(written[-1], "\n".join(parts))
-        figures = {}
-        for exhibit, figure in self._drawn():
-            figures[exhibit.name] = figure
-            if exhibit in self._exhibits:
-                written += write_exhibit(exhibit, figure, directory)
+        figures = _drawn(self._exhibits)
+        written += _write_drawn(self._exhibits, figures, directory)
         written.append(directory / "report.html")
         write_text(written[-1], self._page(figures))
         return written
@@ -149,20 +146,6 @@ class Sheet:
     @property
     def _exhibits(self) -> list[Exhibit]:
         return [exhibit for section in self.sections for exhibit in section.exhibits]
-
-    def _drawn(self) -> Iterator[tuple[Exhibit, Figure]]:
-        """Every figure that there is something to draw of, those of several panels twice."""
-        exhibits = self._exhibits
-        try:
-            if exhibits:
-                require_charts()
-        except SettingsError as error:
-            logger.warning("figures are left out: %s", error)
-            return
-        for exhibit in exhibits:
-            for each in (exhibit, *exhibit.panels):
-                if (figure := each.draw()) is not None:
-                    yield each, figure
 
     def _page(self, figures: Mapping[str, Figure]) -> str:
         from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -194,17 +177,36 @@ class Sheet:
         )
 
 
-def write_exhibit(exhibit: Exhibit, figure: Figure, directory: Path) -> list[Path]:
-    """Write the figure of an exhibit under its name; return the paths."""
-    paths = [directory / f"figure-{exhibit.name}.svg"]
-    if exhibit.as_png:
-        paths.append(paths[0].with_suffix(".png"))
-    for path in paths:
-        write_figure(figure, path)
-    return paths
+def write_exhibits(exhibits: Sequence[Exhibit], directory: Path) -> list[Path]:
+    """Write figures under their names; return the paths."""
+    return _write_drawn(exhibits, _drawn(exhibits), directory)
 
 
 def write_figure(figure: Figure, path: Path) -> None:
     """Write a figure as SVG or, where the name ends so, as PNG."""
     with atomic_file(path) as file:
         file.write(png(figure) if path.suffix == ".png" else svg_file(figure).encode())
+
+
+def _drawn(exhibits: Sequence[Exhibit]) -> dict[str, Figure]:
+    """Every figure that there is something to draw of, with its panels, by name."""
+    try:
+        if exhibits:
+            require_charts()
+    except SettingsError as error:
+        logger.warning("figures are left out: %s", error)
+        return {}
+    drawn = {each.name: each.draw() for exhibit in exhibits for each in (exhibit, *exhibit.panels)}
+    return {name: figure for name, figure in drawn.items() if figure is not None}
+
+
+def _write_drawn(
+    exhibits: Sequence[Exhibit], figures: Mapping[str, Figure], directory: Path
+) -> list[Path]:
+    written = []
+    for exhibit in exhibits:
+        if exhibit.name in figures:
+            for suffix in ["svg"] + ["png"] * exhibit.as_png:
+                written.append(directory / f"figure-{exhibit.name}.{suffix}")
+                write_figure(figures[exhibit.name], written[-1])
+    return written

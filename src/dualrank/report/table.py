@@ -138,10 +138,8 @@ class Table:
             f'<th scope="col"{self._html_class(name)}>{html.escape(name)}</th>'
             for name in (self.corner, *self.columns)
         )
-        body, previous = [], None
-        for row in self.rows:
-            begins = previous is not None and row.group != previous
-            previous = row.group
+        body = []
+        for row, begins in zip(self.rows, self._begins, strict=True):
             names = " ".join(["group"] * begins + ["dim"] * row.dim)
             label = f'<th scope="row"{_class("strong" * row.strong)}>{html.escape(row.label)}</th>'
             cells = "".join(
@@ -206,14 +204,20 @@ class Table:
             for index in chosen
             if any(_mark(row.cells[index]) for row in self.rows)
         }
-        for row, following in zip(self.rows, [*self.rows[1:], None], strict=True):
+        for row, begins in zip(self.rows, self._begins, strict=True):
+            if begins:
+                table.add_section()
             table.add_row(
                 Text(row.label),
                 *(_rich_cell(row.cells[index], widths.get(index)) for index in chosen),
                 style="dim" if row.dim else None,
-                end_section=following is not None and row.group != following.group,
             )
         return table
+
+    @property
+    def _begins(self) -> list[bool]:
+        """Whether a row begins a group, the first of all aside."""
+        return [i > 0 and row.group != self.rows[i - 1].group for i, row in enumerate(self.rows)]
 
     def _html_class(self, column: str) -> str:
         names = ["main"] * (column == self.main) + ["words"] * (column in self.words)

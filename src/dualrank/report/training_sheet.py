@@ -69,7 +69,7 @@ def training_sheet(model: Model, diagnosis: Diagnosis | None = None, command: st
     return Sheet(
         "A ranker learned from clicks",
         summary=" · ".join(_summary(model)),
-        verdict=verdict(training),
+        verdict=training_verdict(training),
         sections=(
             *sections,
             _left_out(training.get("reading")),
@@ -95,7 +95,7 @@ def _summary(model: Model) -> list[str]:
     return told
 
 
-def verdict(training: dict[str, Any]) -> list[str]:
+def training_verdict(training: dict[str, Any]) -> list[str]:
     """Whether the correction is worth something, as far as this run can tell."""
     found = training.get("twin") or training.get("auto")
     if found is None:
