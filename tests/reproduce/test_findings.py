@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from dualrank.report.results import Results
-from dualrank.report.verdict import verdict
+from dualrank.reproduce.findings import findings, ranges
 
 
 def first(make, naive: float, **options) -> str:
-    return verdict(make(ndcg={"dla": 0.72, "naive": naive}, **options))[0]
+    return findings(make(ndcg={"dla": 0.72, "naive": naive}, **options))[0]
 
 
 def test_a_significant_gain_is_called_a_gain(make):
@@ -40,18 +40,18 @@ def test_equal_means_are_called_equal(make):
 
 def test_without_a_test_nothing_is_called_significant(results):
     results.significance = {}
-    text = " ".join(verdict(results))
+    text = " ".join(findings(results))
     assert "this was not tested" in text
     assert "significant" not in text
 
 
 def test_a_test_against_another_reference_is_not_used(results):
     results.significance["reference"] = "naive"
-    assert "this was not tested" in verdict(results)[0]
+    assert "this was not tested" in findings(results)[0]
 
 
 def test_the_other_comparisons_follow(results):
-    text = " ".join(verdict(results))
+    text = " ".join(findings(results))
     assert "It is 0.002 below propensities measured by shuffling results (not significant" in text
     assert "is at 0.669, so learning from its clicks added 0.053 (p < 0.001)." in text
     assert "reaches 0.738, 0.016 above DLA (p < 0.001): what is left to gain." in text
@@ -61,7 +61,7 @@ def test_the_other_comparisons_follow(results):
 
 def test_losing_to_everything_reads_right(make):
     means = {"dla": 0.6, "naive": 0.65, "randlist": 0.66, "initial": 0.63, "oracle": 0.59}
-    text = " ".join(verdict(make(ndcg=means)))
+    text = " ".join(findings(make(ndcg=means)))
     assert "loses 0.050" in text
     assert "0.060 below propensities" in text
     assert "lost 0.030 (p < 0.001): the old ranker is the better choice" in text
@@ -72,32 +72,32 @@ def test_losing_to_everything_reads_right(make):
 
 def test_nothing_is_concluded_from_differences_that_are_not_significant(make):
     means = {"dla": 0.700, "naive": 0.701, "initial": 0.703, "oracle": 0.702}
-    text = " ".join(verdict(make(ndcg=means, significant=False)))
+    text = " ".join(findings(make(ndcg=means, significant=False)))
     assert "lost 0.003 (not significant, p = 0.310)." in text
     assert "0.002 above DLA (not significant, p = 0.310)." in text
 
 
 def test_one_seed_is_admitted(make):
-    assert verdict(make(seeds=1))[-1].startswith("This is one seed")
+    assert findings(make(seeds=1))[-1].startswith("This is one seed")
 
 
 def test_methods_that_did_not_run_are_not_mentioned(make):
-    text = " ".join(verdict(make(ndcg={"dla": 0.72, "oracle": 0.73})))
+    text = " ".join(findings(make(ndcg={"dla": 0.72, "oracle": 0.73})))
     assert text.startswith("DLA reaches 0.720 nDCG@10. Trained on the judgements")
     assert "uncorrected" not in text
     assert "shuffling" not in text
 
 
 def test_without_dla_the_best_is_named(make):
-    found = verdict(make(ndcg={"naive": 0.68, "oracle": 0.73}))
+    found = findings(make(ndcg={"naive": 0.68, "oracle": 0.73}))
     assert found[0] == (
         "Oracle DNN has the highest nDCG@10, 0.730, before DNN, NoCorrect with 0.680."
     )
 
 
 def test_a_sweep_is_told_by_its_ranges(sweep):
-    assert verdict(sweep)[0].startswith("DNN with DLA: nDCG@10 from 0.7")
+    assert ranges(sweep, "eta")[0].startswith("DNN with DLA: nDCG@10 from 0.7")
 
 
 def test_nothing_to_say_about_nothing():
-    assert verdict(Results(experiment="demo", settings={}, runs=[])) == []
+    assert findings(Results(experiment="demo", settings={}, runs=[])) == []

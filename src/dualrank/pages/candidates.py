@@ -73,7 +73,9 @@ class Extraction:
         unreadable = [f"{each.place} ({each.reason})" for each in self.pages.unreadable]
         unknown = [f"{document} of query {query}" for query, document in self.candidates.unknown]
         warn_of("pages that cannot be read", unreadable)
-        warn_of("pages that come again under a doc_id, of which the first counts", self.pages.repeated)
+        warn_of(
+            "pages that come again under a doc_id, of which the first counts", self.pages.repeated
+        )
         warn_of("queries without any candidate", self.candidates.without)
         warn_of("candidates that are not there, and left out", unknown)
 

@@ -53,6 +53,7 @@ from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.comparison_with_dla import compare_with_dla
 from dualrank.reproduce.experiment import Experiment, Preset, Progress, Task, Trained
 from dualrank.reproduce.findings import POSITION_BASED, over_how_many_seeds
+from dualrank.reproduce.simulation import Simulation, simulation_of
 from dualrank.reproduce.table_2_rows import (
     Hyperparameters,
     Users,
@@ -61,7 +62,6 @@ from dualrank.reproduce.table_2_rows import (
     preset_of,
     true_examination,
 )
-from dualrank.reproduce.simulation import Simulation, simulation_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -430,9 +430,7 @@ def exhibits(results: Results, found: dict[str, Streams], severity: Severity) ->
     ]
 
 
-def weight_figure(
-    found: dict[str, Streams], severity: Severity, sessions: float
-) -> Figure | None:
+def weight_figure(found: dict[str, Streams], severity: Severity, sessions: float) -> Figure | None:
     """The weight of a click at some positions as training goes on, learned and true."""
     if not found:
         return None

@@ -22,6 +22,8 @@ from dualrank.reproduce.experiment import (
     Trained,
     require_known,
 )
+from dualrank.reproduce.findings import POSITION_BASED, findings
+from dualrank.reproduce.simulation import simulation_of
 from dualrank.reproduce.table_2_rows import (
     METHODS,
     Hyperparameters,
@@ -31,8 +33,6 @@ from dualrank.reproduce.table_2_rows import (
     run_method,
     true_examination,
 )
-from dualrank.reproduce.findings import POSITION_BASED, findings
-from dualrank.reproduce.simulation import simulation_of
 from dualrank.reproduce.tuning import tune
 
 _TRAINING = (
@@ -141,7 +141,9 @@ class OracleMode(Experiment):
         if self.tune:
             best = tune(task.method, simulation, users, chosen, progress)
             return [best.outcome.trained(task, simulation, trials=best.trials)]
-        return [run_method(task.method, simulation, users, chosen, progress).trained(task, simulation)]
+        return [
+            run_method(task.method, simulation, users, chosen, progress).trained(task, simulation)
+        ]
 
     def settings(self, trained: Sequence[Trained]) -> dict[str, Any]:
         """The data, the training and the users."""

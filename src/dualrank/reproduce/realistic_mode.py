@@ -14,9 +14,9 @@ from dualrank.report import Results, Sheet, results_sheet
 from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.comparison_with_dla import compare_at_each
 from dualrank.reproduce.experiment import Experiment, Preset, Progress, Task, Trained
-from dualrank.reproduce.table_2_rows import Hyperparameters, Users, preset_of, run_method
 from dualrank.reproduce.findings import POSITION_BASED, findings, ranges
 from dualrank.reproduce.simulation import simulation_of
+from dualrank.reproduce.table_2_rows import Hyperparameters, Users, preset_of, run_method
 
 ETAS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
 METHODS = ("naive", "randlist", "dla")
@@ -88,7 +88,9 @@ class RealisticMode(Experiment):
             randomisation=PositionBasedUser(eta=MEASURED_ETA),
         )
         chosen = self.hyperparameters.with_training(seed=task.seed)
-        return [run_method(task.method, simulation, users, chosen, progress).trained(task, simulation)]
+        return [
+            run_method(task.method, simulation, users, chosen, progress).trained(task, simulation)
+        ]
 
     def settings(self, trained: Sequence[Trained]) -> dict[str, Any]:
         """The data, the training and the severities."""

@@ -126,9 +126,9 @@ class Scenarios(Experiment):
 
     preset: Annotated[Preset, "Size of the generated data."] = "laptop"
     world: Annotated[int, "The seed of the generated world.", {"min": 0}] = 0
-    only: Annotated[
-        tuple[str, ...] | None, "Only these scenarios, separated by commas.", ","
-    ] = field(default=None, repr=False)
+    only: Annotated[tuple[str, ...] | None, "Only these scenarios, separated by commas.", ","] = (
+        field(default=None, repr=False)
+    )
     steps: Annotated[int, "Training steps.", {"min": 1}] = STEPS
 
     def __post_init__(self) -> None:
@@ -290,9 +290,7 @@ def logging_lists(kind: Logger, simulation: Simulation, seed: int) -> RankedList
     return join_lists([top_lists(train, s, DEPTH) for s in scores])
 
 
-def _scores_by_grades(
-    train: Dataset, ranker: dr.DNN | dr.Linear, seed: int
-) -> NDArray[np.float32]:
+def _scores_by_grades(train: Dataset, ranker: dr.DNN | dr.Linear, seed: int) -> NDArray[np.float32]:
     """The scores of a ranker that knows every label."""
     everything = top_lists(train, np.zeros(train.document_count), int(train.lengths.max()))
     model = dr.fit(

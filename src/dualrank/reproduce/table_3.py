@@ -161,9 +161,9 @@ class ClickModels(Experiment):
     sessions: Annotated[
         tuple[int, ...], "Sessions per list of further logs, separated by commas; or none."
     ] = field(default=SESSIONS, repr=False)
-    methods: Annotated[
-        tuple[str, ...] | None, "Only these rows, separated by commas.", ","
-    ] = field(default=None, repr=False)
+    methods: Annotated[tuple[str, ...] | None, "Only these rows, separated by commas.", ","] = (
+        field(default=None, repr=False)
+    )
     steps: Annotated[int, "Training steps.", {"min": 1}] = HYPERPARAMETERS.training.steps
     size: WebSize = field(default_factory=WebSize)
     """How large the generated web is."""
@@ -175,7 +175,9 @@ class ClickModels(Experiment):
         missing = [name for name, path in self._own.items() if path is None]
         if 0 < len(missing) < len(self._own):
             given = ", ".join(f"{name}=" for name in missing)
-            raise SettingsError(f"own data are pages, queries, log and judgments; give also {given}")
+            raise SettingsError(
+                f"own data are pages, queries, log and judgments; give also {given}"
+            )
         users_of(self.user)
         for name in self.rows:
             if name == "oracle" and self.is_own:
@@ -302,9 +304,7 @@ class ClickModels(Experiment):
                 experiment=f"{self.name}-by-sessions",
                 settings=settings,
                 runs=[each.run for each in further],
-                significance={
-                    f"by_{SWEPT}": compare_at_each(further, SWEPT, numbers, pool=pool)
-                },
+                significance={f"by_{SWEPT}": compare_at_each(further, SWEPT, numbers, pool=pool)},
             )
         return results
 
@@ -439,7 +439,9 @@ def crossings(results: Results, metric: str = "ndcg@10") -> list[str]:
         above = means(name) > means(REFERENCE)
         where = "at every number of sessions per list."
         if above.any() and not above.all():
-            some = [str(number) for number, is_above in zip(numbers, above, strict=True) if is_above]
+            some = [
+                str(number) for number, is_above in zip(numbers, above, strict=True) if is_above
+            ]
             where = f"at {', '.join(some)} sessions per list, else below."
         if name != REFERENCE:
             side = "above" if above.any() else "below"

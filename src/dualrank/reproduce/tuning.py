@@ -7,6 +7,7 @@ from typing import Any
 
 import dualrank as dr
 from dualrank.reproduce.experiment import Progress, part_of, require_known
+from dualrank.reproduce.simulation import Simulation
 from dualrank.reproduce.table_2_rows import (
     METHODS,
     Hyperparameters,
@@ -15,7 +16,6 @@ from dualrank.reproduce.table_2_rows import (
     measure_by_randomisation,
     run_method,
 )
-from dualrank.reproduce.simulation import Simulation
 
 HIDDEN = ((128, 64, 32), (256, 128, 64), (512, 256, 128))
 """Hidden units from 128 to 512, halved from layer to layer."""
@@ -35,9 +35,7 @@ class Tuned:
     trials: list[dict[str, Any]]
 
 
-def candidates(
-    method: str, given: Hyperparameters
-) -> list[tuple[dict[str, Any], Hyperparameters]]:
+def candidates(method: str, given: Hyperparameters) -> list[tuple[dict[str, Any], Hyperparameters]]:
     """What to try for a method, each with the values that make it special.
 
     The propensity rate keeps its ratio to the ranker's rate.
