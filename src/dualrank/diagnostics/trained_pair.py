@@ -17,7 +17,6 @@ from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError
 from dualrank.evaluation.click_check import ClickCheck, Lead
 from dualrank.learning.fit import fit
-from dualrank.learning.options import Method
 from dualrank.propensity.bootstrap import Evidence, log_ratio
 from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.rankers.network import DNN
@@ -82,7 +81,7 @@ def train_twins(
     check = ClickCheck(log.take_lists(np.flatnonzero(held)), seed)
     train_log = log.take_lists(training)
     settings = TrainingSettings(steps=STEPS, seed=seed)
-    methods: tuple[Method, ...] = ("naive", "dla")
+    methods = ("naive", "dla")
     scores = []
     for number, method in enumerate(methods):
 

@@ -10,15 +10,17 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.dual_estimate import check_refits, estimate_by_dual_learning
+from dualrank.learning.regression_em import estimate_by_regression_em
 from dualrank.propensity.bootstrap import RESAMPLES
-from dualrank.propensity.estimators import ESTIMATORS, FROM_FEATURES, estimate, require_shuffled
+from dualrank.propensity.estimators import ESTIMATORS, estimate, require_shuffled
 from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.propensity.propensity import Propensity
-from dualrank.rankers.network import DNN, Linear
+from dualrank.rankers.ranker import RankerSettings
 from dualrank.settings import TrainingSettings
 
-METHODS = (*ESTIMATORS, "dla")
-NEED_FEATURES = (*FROM_FEATURES, "dla")
+TRAINED = ("regression-em", "dla")
+"""Estimators that train a ranker on the features of the documents."""
+METHODS = (*ESTIMATORS, *TRAINED)
 REFITS = 5
 
 
@@ -35,7 +37,7 @@ def estimate_propensities(
     dataset: Dataset | None = None,
     *,
     methods: Sequence[str] | None = None,
-    ranker: DNN | Linear | None = None,
+    ranker: RankerSettings | None = None,
     over: Literal["auto", "queries", "sessions"] = "auto",
     resamples: int = RESAMPLES,
     refits: int = REFITS,
@@ -57,25 +59,30 @@ def estimate_propensities(
         raise DataError("the lists show one position only; there is no examination to compare")
     grouped = GroupedClicks.of(log, over, seed)
     estimates = Estimates()
-    for method in METHODS if methods is None else dict.fromkeys(methods):
-        try:
-            if method in NEED_FEATURES and dataset is None:
-                raise DataError("it needs the features of the documents")
+
+    def find(method: str) -> Propensity:
+        if method in ESTIMATORS:
             if method == "randomisation" and methods is None:
                 require_shuffled(grouped)
-            if method == "dla" and dataset is not None:
-                estimates.found[method] = estimate_by_dual_learning(
-                    log,
-                    dataset,
-                    ranker=ranker,
-                    settings=settings or TrainingSettings(seed=seed),
-                    refits=refits,
-                    progress=progress,
-                )
-            else:
-                estimates.found[method] = estimate(
-                    grouped, method, dataset, ranker=ranker, resamples=resamples, seed=seed
-                )
+            return estimate(grouped, method, resamples=resamples, seed=seed)
+        if dataset is None:
+            raise DataError("it needs the features of the documents")
+        if method == "regression-em":
+            return estimate_by_regression_em(
+                grouped, dataset, ranker=ranker, resamples=resamples, seed=seed
+            )
+        return estimate_by_dual_learning(
+            log,
+            dataset,
+            ranker=ranker,
+            settings=settings or TrainingSettings(seed=seed),
+            refits=refits,
+            progress=progress,
+        )
+
+    for method in METHODS if methods is None else dict.fromkeys(methods):
+        try:
+            estimates.found[method] = find(method)
         except DataError as error:
             estimates.refused[method] = str(error)
     return estimates
