@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from dualrank.cli.reproduce_commands import Preset
 from dualrank.cli.terminal import Json, MaxGrade, Seed, one_bar, print_json
 from dualrank.errors import SettingsError
 
@@ -20,7 +19,9 @@ def add_to(app: typer.Typer) -> None:
 
 def generate(
     out: Annotated[Path, typer.Argument(help="The directory to write to.")],
-    preset: Annotated[Preset, typer.Option(help="How many queries and features.")] = Preset.laptop,
+    preset: Annotated[
+        Literal["tiny", "laptop", "full"], typer.Option(help="How many queries and features.")
+    ] = "laptop",
     world: Annotated[int, typer.Option(help="The seed of the world.", min=0)] = 0,
     compress: Annotated[bool, typer.Option("--compress", help="Write .txt.zst files.")] = False,
     seed: Seed = 0,
@@ -35,7 +36,7 @@ def generate(
 
     written = {}
     with one_bar("generating") as report:
-        splits = generate_splits(preset.value, seed=seed, world=world)
+        splits = generate_splits(preset, seed=seed, world=world)
         for done, name in enumerate(("train", "valid", "test"), start=1):
             part = getattr(splits, name)
             path = out / f"{name}.txt{'.zst' if compress else ''}"

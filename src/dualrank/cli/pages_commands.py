@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,11 +12,8 @@ from dualrank.cli.terminal import Json, Seed, one_bar, print_json, result_consol
 from dualrank.errors import SettingsError
 
 if TYPE_CHECKING:
-    from dualrank.pages.candidates import Extraction
     from dualrank.pages.index import PageIndex
     from dualrank.pages.sources import Unreadable
-
-log = logging.getLogger("dualrank")
 
 Pages = Annotated[
     Path, typer.Argument(help="A folder of HTML, or WARC, JSON lines or Parquet with pages.")
@@ -30,8 +26,6 @@ Chinese = Annotated[
     bool, typer.Option("--chinese", help="Cut Chinese into words (extra dualrank\\[chinese]).")
 ]
 Jobs = Annotated[int, typer.Option(help="Processes; 0: one per core.", min=0)]
-
-_NAMED = 3
 
 
 def add_to(app: typer.Typer) -> None:
@@ -60,6 +54,7 @@ def index(
 
     Example: dualrank index pages.jsonl.zst --out index/ --stemmer english --stop-words
     """
+    from dualrank.pages.candidates import warn_of
     from dualrank.pages.index import PageIndex
     from dualrank.pages.sources import find_pages
     from dualrank.pages.tokens import Tokeniser
@@ -129,6 +124,7 @@ def _search_many(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from dualrank.pages.candidates import warn_of
     from dualrank.pages.tables import read_queries
     from dualrank.storage import atomic_file
 
@@ -145,7 +141,7 @@ def _search_many(
                 for name, value in zip(lists, (query_id, hit.doc_id, rank, hit.score), strict=True):
                     lists[name].append(value)
             report(done, len(asked))
-    _warn("queries without any page", empty)
+    warn_of("queries without any page", empty)
     with atomic_file(out) as file:
         pq.write_table(pa.table(lists), file, compression="zstd")
     summary = {"lists": str(out), "queries": len(asked), "pairs": len(lists["rank"])}

@@ -21,8 +21,9 @@ from dualrank.clicks import Independent, PositionBasedUser
 from dualrank.data import RankedLists
 from dualrank.errors import SettingsError
 from dualrank.evaluation import PAPER_METRICS, Evaluator
-from dualrank.learning import Batch, Loop
+from dualrank.learning import Loop, Progress
 from dualrank.propensity import Propensity
+from dualrank.rankers import Batch
 from dualrank.report import (
     LIGHT,
     TEXT,
@@ -51,7 +52,7 @@ from dualrank.report import (
 )
 from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.comparison_with_dla import compare_with_dla
-from dualrank.reproduce.experiment import Experiment, Preset, Progress, Task, Trained
+from dualrank.reproduce.experiment import Experiment, Preset, Task, Trained
 from dualrank.reproduce.findings import POSITION_BASED, over_how_many_seeds
 from dualrank.reproduce.simulation import Simulation, simulation_of
 from dualrank.reproduce.table_2_rows import (

@@ -6,7 +6,7 @@ A new experiment is one file with a subclass of `Experiment`, and one line in `e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrank.errors import SettingsError
+from dualrank.learning import Progress
 from dualrank.report import Results, Run, Sheet
 
-Progress = Callable[[int, int], None]
 Preset = Literal["tiny", "laptop", "full"]
 
 
@@ -122,16 +122,6 @@ class Experiment(ABC):
     @abstractmethod
     def sheet(self, results: dict[str, Results]) -> Sheet:
         """How it is shown: sentences, tables, figures."""
-
-
-def part_of(progress: Progress | None, number: int, count: int) -> Progress:
-    """The progress of one of several trainings of equal length, as part of all of them."""
-
-    def report(done: int, total: int) -> None:
-        if progress:
-            progress(number * total + done, count * total)
-
-    return report
 
 
 def require_known(what: str, names: Sequence[str], known: Sequence[str]) -> None:

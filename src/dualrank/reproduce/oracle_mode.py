@@ -11,13 +11,13 @@ from typing import Annotated, Any, Literal
 import dualrank as dr
 from dualrank.clicks import PositionBasedUser
 from dualrank.errors import SettingsError
+from dualrank.learning import Progress
 from dualrank.report import Results, Sheet, results_sheet
 from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.comparison_with_dla import compare_with_dla
 from dualrank.reproduce.experiment import (
     Experiment,
     Preset,
-    Progress,
     Task,
     Trained,
     require_known,

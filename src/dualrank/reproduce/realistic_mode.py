@@ -10,10 +10,11 @@ from typing import Annotated, Any
 import dualrank as dr
 from dualrank.clicks import PositionBasedUser
 from dualrank.errors import SettingsError
+from dualrank.learning import Progress
 from dualrank.report import Results, Sheet, results_sheet
 from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.comparison_with_dla import compare_at_each
-from dualrank.reproduce.experiment import Experiment, Preset, Progress, Task, Trained
+from dualrank.reproduce.experiment import Experiment, Preset, Task, Trained
 from dualrank.reproduce.findings import POSITION_BASED, findings, ranges
 from dualrank.reproduce.simulation import simulation_of
 from dualrank.reproduce.table_2_rows import Hyperparameters, Users, preset_of, run_method

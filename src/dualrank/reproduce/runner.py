@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dualrank.learning import Progress
 from dualrank.report import Results, Sheet
-from dualrank.reproduce.experiment import Experiment, Progress, Task, Trained
+from dualrank.reproduce.experiment import Experiment, Task, Trained
 from dualrank.reproduce.kept_runs import KeptRuns
 from dualrank.reproduce.processes import Report, map_tasks
 

@@ -23,8 +23,7 @@ from dualrank.clicks import CascadeUser, PositionBasedUser, TrustingUser, User
 from dualrank.data import ClickLog, Dataset, RankedLists, join_lists, shuffle_lists, top_lists
 from dualrank.diagnostics import JOINT
 from dualrank.errors import SettingsError
-from dualrank.evaluation import hold_out
-from dualrank.learning import Judgments, choose_by_clicks, doubt, harvested_propensity
+from dualrank.learning import Judgments, Plan, Progress, candidates, choose, part_of
 from dualrank.propensity import Propensity
 from dualrank.report import (
     EDGE,
@@ -47,10 +46,8 @@ from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.experiment import (
     Experiment,
     Preset,
-    Progress,
     Task,
     Trained,
-    part_of,
     require_known,
 )
 from dualrank.reproduce.simulation import DEPTH, Simulation, simulation_of
@@ -158,30 +155,20 @@ class Scenarios(Experiment):
     def work(self, task: Task, progress: Progress) -> list[Trained]:
         """Train all that `auto` would train, and with the truth; choose as `auto` does."""
         data = scenario_data(task.setting["scenario"], self.collection, task.seed)
-        rest, held_out = hold_out(data.log, HELD_OUT, task.seed)
-        candidates: dict[str, Propensity | None] = {"naive": None, "dla": None, "truth": data.truth}
-        harvested = harvested_propensity(rest, task.seed)
-        if isinstance(harvested, Propensity):
-            candidates["ipw"] = harvested
+        settings = dr.TrainingSettings(steps=self.steps, seed=task.seed)
+        plan = Plan(method="auto", ranker=RANKER, settings=settings, validation=HELD_OUT)
+        tried, _ = candidates(data.log, plan)
+        plans = {**tried, "truth": plan.for_method("ipw", data.truth)}
         models, seconds = {}, {}
-        for number, (name, propensity) in enumerate(candidates.items()):
+        for number, (name, each) in enumerate(plans.items()):
             started = time.perf_counter()
-            models[name] = dr.fit(
-                data.log,
-                data.train,
-                method=name if propensity is None else "ipw",
-                propensity=propensity,
-                ranker=RANKER,
-                validation=HELD_OUT,
-                settings=dr.TrainingSettings(steps=self.steps, seed=task.seed),
-                progress=part_of(progress, number, len(candidates)),
-            )
+            part = part_of(progress, number, len(plans))
+            models[name] = dr.fit(data.log, data.train, each, progress=part)
             seconds[name] = time.perf_counter() - started
-        scores = {n: model.predict(data.train) for n, model in models.items() if n != "truth"}
-        choice = choose_by_clicks(scores, held_out, doubt(rest))
+        choice = choose({name: models[name] for name in tried}, data.log, data.train, plan)
         diagnosis = dr.diagnose(data.log, data.train, seed=task.seed)
         models["auto"] = models[choice.chosen]
-        seconds["auto"] = sum(taken for name, taken in seconds.items() if name != "truth")
+        seconds["auto"] = sum(seconds[name] for name in tried)
         further: dict[str, dict[str, Any]] = {
             "dla": {"lead": choice.leads["dla"].in_errors},
             "auto": {

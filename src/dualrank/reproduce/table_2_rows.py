@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 import dualrank as dr
 from dualrank.clicks import PositionBasedUser
-from dualrank.learning import Feedback, Judgments, SimulatedClicks
+from dualrank.learning import Feedback, Judgments, Progress, SimulatedClicks
 from dualrank.propensity import Propensity, collect_shuffled_clicks, from_shuffled_clicks
 from dualrank.report import PropensityResult
-from dualrank.reproduce.experiment import Progress, Task, Trained, require_known
+from dualrank.reproduce.experiment import Task, Trained, require_known
 from dualrank.reproduce.simulation import Simulation
 
 PositionModelName = Literal["variables", "network", "recurrent"]

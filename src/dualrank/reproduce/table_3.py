@@ -24,7 +24,7 @@ import dualrank as dr
 from dualrank.clicks import click_model
 from dualrank.data import ClickLog, Dataset
 from dualrank.errors import SettingsError
-from dualrank.learning import Judgments
+from dualrank.learning import Judgments, Progress
 from dualrank.pages import Tokeniser, WebSize
 from dualrank.report import (
     UNPROVEN,
@@ -46,7 +46,7 @@ from dualrank.report import (
     with_best,
 )
 from dualrank.reproduce.comparison_with_dla import REFERENCE, compare_at_each, compare_with_dla
-from dualrank.reproduce.experiment import Experiment, Progress, Task, Trained
+from dualrank.reproduce.experiment import Experiment, Task, Trained
 from dualrank.reproduce.findings import findings
 from dualrank.reproduce.own_log import MIN_SESSIONS, OwnLog, extract_own
 from dualrank.reproduce.search_engine import (

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import dualrank as dr
-from dualrank.reproduce.experiment import Progress, part_of, require_known
+from dualrank.learning import Progress, part_of
+from dualrank.reproduce.experiment import require_known
 from dualrank.reproduce.simulation import Simulation
 from dualrank.reproduce.table_2_rows import (
     METHODS,
