@@ -40,7 +40,7 @@ BY_SESSIONS = Results(
 
 def test_a_column_per_number_of_sessions_with_marks_of_its_own_test():
     lines = sessions_table(BY_SESSIONS).markdown().splitlines()
-    assert lines[0] == "| | 2 sessions | 50 sessions |"
+    assert lines[0] == "| Method | 2 sessions | 50 sessions |"
     assert "| DNN with DLA | 0.610 ± 0.014 | 0.710 ± 0.014 |" in lines
     assert "| DNN, NoCorrect | 0.110 ± 0.014 | 0.110 ± 0.014⁻ |" in lines
     assert "| DNN, UBM | 0.510 ± 0.014 | 0.810 ± 0.014 |" in lines
@@ -67,7 +67,7 @@ def test_head_and_tail_stand_side_by_side():
     )
     table = head_and_tail(results, ["ndcg@10"])
     assert table.markdown().splitlines() == [
-        "| | Head nDCG@10 | Tail nDCG@10 |",
+        "| Method | Head nDCG@10 | Tail nDCG@10 |",
         "|---|---:|---:|",
         "| DNN with DLA | 0.800 | 0.600 |",
     ]

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from dualrank.report import directory as module
 from dualrank.report.directory import write_experiment
 from dualrank.report.results import Results
+from dualrank.report.sheet import Sheet
 
 
 def test_everything_is_written_and_named_with_the_same_bytes_every_time(results, tmp_path):
@@ -48,7 +48,7 @@ def test_a_failed_writing_leaves_the_old_file(tmp_path, monkeypatch):
     def fail(*_: object) -> str:
         raise RuntimeError
 
-    monkeypatch.setattr(module, "render_page", fail)
+    monkeypatch.setattr(Sheet, "_page", fail)
     with pytest.raises(RuntimeError):
         write_experiment(results, tmp_path)
     assert (tmp_path / "report.html").read_bytes() == before

@@ -5,8 +5,7 @@ import pytest
 
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.report.directory import write_experiment
-from dualrank.report.drift import drift_figures, drift_table, drift_verdict, streams
-from dualrank.report.page import render_page
+from dualrank.report.drift import drift_exhibits, drift_table, drift_verdict, streams
 from dualrank.report.results import PropensityResult, Results, Run
 from dualrank.reproduce.drift import MOMENTS, Severity
 
@@ -71,7 +70,7 @@ def test_the_verdict_gives_mean_and_worst_seed(drift):
 
 
 def test_the_table_has_a_row_per_moment(drift):
-    lines = drift_table(drift).splitlines()
+    lines = drift_table(drift).markdown().splitlines()
     assert len(lines) == 8
     assert lines[3].startswith("| a tenth of the training later | 0.685 ± 0.007 |")
     assert "| 7.5 ± 3.5 % | 600.0 ± 282.8 % |" in lines[3]
@@ -79,12 +78,12 @@ def test_the_table_has_a_row_per_moment(drift):
 
 def test_files_and_page_hold_the_figures(drift, tmp_path):
     names = {path.name for path in write_experiment(drift, tmp_path)}
-    assert {f"figure-{name}.svg" for name in drift_figures(drift)} <= names
-    page = render_page(drift)
+    assert {f"figure-{exhibit.name}.svg" for exhibit in drift_exhibits(drift)} <= names
+    page = (tmp_path / "report.html").read_text()
     assert "while users change" in page
     assert "Largest error of a weight" in page
 
 
 def test_other_experiments_have_no_drift(results):
     assert streams(results) == {}
-    assert all(figure is None for figure, _ in drift_figures(results).values())
+    assert all(exhibit.draw() is None for exhibit in drift_exhibits(results))

@@ -3,7 +3,7 @@
 import pytest
 
 from dualrank.report.results import Results, Run
-from dualrank.report.scenarios import scenario_markdown, scenario_verdict, write_scenarios
+from dualrank.report.scenarios import scenario_table, scenario_verdict, write_scenarios
 
 FIT, SWAPS = "fit for joint learning", "collect some swaps first"
 
@@ -34,7 +34,7 @@ LOST = ("cascade", -0.03, 0.0, SWAPS)
 
 
 def test_the_table_has_a_row_for_each():
-    table = scenario_markdown(results(GOOD, LOST))
+    table = scenario_table(results(GOOD, LOST)).markdown()
     assert "| cascade clicks | 0.7050 ± 0.007 |" in table
     assert "−0.0300" in table
     assert "| naive | collect some swaps first |" in table

@@ -9,7 +9,7 @@ from dualrank.data.generator import Preset, generate_splits
 from dualrank.errors import SettingsError
 from dualrank.evaluation.evaluator import evaluate
 from dualrank.learning.fit import fit
-from dualrank.report.scenarios import scenario_markdown, scenario_rows
+from dualrank.report.scenarios import scenario_rows, scenario_table
 from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.scenarios import (
     Scenarios,
@@ -105,7 +105,7 @@ def test_the_table_has_a_row_per_scenario(results):
         for dla, naive in zip(results.of("dla"), results.of("naive"), strict=True)
         if dla.scenario == "few-sessions"
     ]
-    text = scenario_markdown(results)
+    text = scenario_table(results).markdown()
     assert text.count("\n| ") == 2
     assert "over 2 seeds" in text
 

@@ -137,13 +137,7 @@ def compare(
     from dualrank.clicks.models.comparison import compare_models
     from dualrank.clicks.models.em import EM, Prior
     from dualrank.clicks.models.registry import MODELS, click_model
-    from dualrank.report.click_model_comparison import (
-        comparison_figure,
-        comparison_table,
-        rank_table,
-    )
-    from dualrank.report.theme import png, svg_file
-    from dualrank.storage import atomic_file
+    from dualrank.report import comparison_figure, comparison_table, rank_table, write_figure
 
     if figure is not None and figure.suffix not in (".svg", ".png"):
         raise SettingsError(f"{figure}: a figure is written as .svg or .png")
@@ -162,18 +156,16 @@ def compare(
             progress=report,
         )
     if figure is not None:
-        drawn = comparison_figure(scores)
-        with atomic_file(figure) as file:
-            file.write(png(drawn) if figure.suffix == ".png" else svg_file(drawn).encode())
+        write_figure(comparison_figure(scores), figure)
     if as_json:
         sizes = {"fitted_on": train.sessions, "judged_on": test.sessions}
         print_json({**sizes, "models": [asdict(score) for score in scores]})
         return
     console = result_console()
-    console.print(comparison_table(scores))
+    console.print(comparison_table(scores).rich(console.width))
     for given, heading in ((False, "perplexity"), (True, "perplexity given clicks above")):
         console.print(f"\n{heading}, by rank")
-        console.print(rank_table(scores, given_clicks=given))
+        console.print(rank_table(scores, given_clicks=given).rich(console.width))
     typer.echo(f"fitted on {train.sessions} sessions, judged on {test.sessions}")
     for score in scores:
         if not score.converged:

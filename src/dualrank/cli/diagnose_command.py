@@ -59,7 +59,7 @@ def diagnose(
     Example: dualrank diagnose clicks.parquet --features data/train.txt --out diagnosis/
     """
     from dualrank.diagnostics.diagnosis import diagnose as ask
-    from dualrank.report.diagnosis_page import print_diagnosis, write_diagnosis
+    from dualrank.report import diagnosis_sheet, write_diagnosis
 
     dataset = None if features is None else open_features(features)
     click_log = open_log(
@@ -74,10 +74,10 @@ def diagnose(
     )
     with one_bar("diagnosing") as report:
         diagnosis = ask(click_log, dataset, seed=seed, progress=report)
-    written = [] if out is None else write_diagnosis(diagnosis, out, title=Path(log).name)
+    written = [] if out is None else write_diagnosis(diagnosis, out, Path(log).name)
     if as_json:
         print_json(diagnosis.to_dict())
     else:
-        print_diagnosis(diagnosis, result_console(), written)
+        diagnosis_sheet(diagnosis, Path(log).name).show(result_console(), written)
     if strict and not diagnosis.is_fit:
         raise typer.Exit(STRICT_EXIT)

@@ -19,6 +19,7 @@ from dualrank.cli.log_options import (
     open_log,
 )
 from dualrank.cli.terminal import Json, Seed, layer_sizes, one_bar, print_json, result_console
+from dualrank.cli.wording import in_options
 from dualrank.errors import DataError
 
 
@@ -93,7 +94,7 @@ def propensity(
 
     from dualrank.learning.estimates import estimate_propensities
     from dualrank.rankers.network import DNN, Linear
-    from dualrank.report.propensity_table import estimates_notes, estimates_table, write_estimates
+    from dualrank.report import estimates_notes, estimates_table, write_estimates
     from dualrank.settings import TrainingSettings
 
     dataset = None if features is None else open_features(features)
@@ -133,9 +134,9 @@ def propensity(
         print_json({"estimates": found, "refused": estimates.refused})
         return
     console = result_console()
-    console.print(estimates_table(estimates))
+    console.print(estimates_table(estimates).rich(console.width))
     console.print()
     for note in estimates_notes(estimates, click_log.lists.depth):
-        console.print(note, soft_wrap=True, markup=False)
+        console.print(in_options(note, ["refits"]), soft_wrap=True, markup=False)
     if out is not None:
         console.print(f"{out}: {', '.join(path.name for path in written)}", soft_wrap=True)

@@ -326,7 +326,7 @@ def scenarios(
     """
     from dataclasses import replace
 
-    from dualrank.report.scenarios import note, scenario_table, write_scenarios
+    from dualrank.report.scenarios import scenario_sheet, write_scenarios
     from dualrank.reproduce.collection import Collection
     from dualrank.reproduce.scenarios import Scenarios, run_scenarios
 
@@ -350,10 +350,7 @@ def scenarios(
     if as_json:
         print_json(results.model_dump(mode="json"))
         return
-    console = result_console()
-    console.print(scenario_table(results))
-    console.print(note(results), style="dim")
-    console.print("Written: " + ", ".join(map(str, files)), soft_wrap=True)
+    scenario_sheet(results).show(result_console(), files)
 
 
 def _numbers(text: str) -> tuple[float, ...]:

@@ -7,21 +7,15 @@ from typing import Any
 import numpy as np
 
 from dualrank.report.labels import extra, method, ordered_methods
-from dualrank.report.result_table import (
-    Cell,
-    ResultTable,
-    Row,
-    mean_and_spread,
-    significance_mark,
-    with_best,
-)
+from dualrank.report.result_table import method_row, significance_mark, tested_by
 from dualrank.report.results import Results
+from dualrank.report.table import Cell, Table, with_best
 
 REFERENCE = "dla"
 SWEPT = "sessions_per_list"
 
 
-def sessions_table(results: Results, metric: str = "ndcg@10") -> ResultTable:
+def sessions_table(results: Results, metric: str = "ndcg@10") -> Table:
     """One metric, a row per method and a column per number of sessions, each tested by itself."""
     numbers = _numbers(results)
     tests: dict[str, Any] = results.significance.get("by_sessions_per_list", {})
@@ -29,12 +23,12 @@ def sessions_table(results: Results, metric: str = "ndcg@10") -> ResultTable:
     for name in ordered_methods(results):
         cells = []
         for number in numbers:
-            mean, spread = mean_and_spread(_values(results, name, number, metric))
             mark = significance_mark(tests.get(str(number), {}), name, metric)
-            cells.append(Cell(mean, spread, mark))
-        rows.append(Row(name, method(name).label, tuple(cells)))
+            cells.append(Cell.of(_values(results, name, number, metric), mark))
+        rows.append(method_row(name, cells))
     test: dict[str, Any] = next(iter(tests.values()), {})
-    return ResultTable.of_rows([f"{n} sessions" for n in numbers], with_best(rows), test)
+    columns = tuple(f"{n} sessions" for n in numbers)
+    return Table(columns, with_best(rows), corner="Method", **tested_by(test))
 
 
 def crossings(results: Results, metric: str = "ndcg@10") -> list[str]:

@@ -2,68 +2,61 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from dualrank.report.drift import drift_figures, drift_table, streams
-from dualrank.report.figures import (
-    learning_curve_figure,
-    metric_figure,
-    propensity_figure,
-    sweep_figure,
-)
-from dualrank.report.labels import swept_setting
-from dualrank.report.page import Section, render_page
-from dualrank.report.result_table import ResultTable
+from dualrank.report.curves import true_examination
+from dualrank.report.drift import drift_exhibits, drift_table, streams
 from dualrank.report.results import Results
-from dualrank.report.theme import png, svg_file
-from dualrank.storage import atomic_file, write_text
+from dualrank.report.results_sheet import UNPROVEN, results_sheet
+from dualrank.report.sheet import Section, Sheet
+from dualrank.report.verdict import verdict
+
+_TITLES = {
+    "demo": "Learning to rank from biased clicks",
+    "oracle-mode": "Learning to rank from biased clicks: oracle mode",
+    "realistic-mode": "Learning to rank from biased clicks: realistic mode",
+    "click-models": "Dual learning and click models",
+    "drift": "Learning to rank from biased clicks while users change",
+}
+_POSITION_BASED = (
+    "The clicks were simulated, by users who behave exactly as the position-based model assumes. A "
+    "gain on simulated clicks is not a gain on your users: real users also click by habit, by "
+    "trust in the top result and by looks. Judge a ranker learned from your log on judged queries "
+    "or in an online test before you rely on it."
+)
+_OTHER_USERS = (
+    "The clicks were simulated, by users of the kind {} on lists of BM25. Which method comes first "
+    "depends on how users behave, how often lists are repeated and how much the features know of "
+    "relevance: judge a ranker learned from your log on your own judged queries or in an online "
+    "test before you rely on it."
+)
+
+
+def experiment_sheet(results: Results, sections: Sequence[Section] = ()) -> Sheet:
+    """What is shown of an experiment."""
+    settings = results.settings
+    moments = []
+    if streams(results):
+        moments.append(Section("Moments", table=drift_table(results), file="table.md"))
+    caveat = UNPROVEN
+    if true_examination(results) is not None or "eta" in settings:
+        caveat = _POSITION_BASED
+    elif settings.get("users"):
+        caveat = _OTHER_USERS.format(settings["users"])
+    return results_sheet(
+        results,
+        _TITLES.get(results.experiment, results.experiment),
+        verdict=verdict(results),
+        exhibits=drift_exhibits(results),
+        sections=[*moments, *sections],
+        caveat=caveat,
+    )
 
 
 def write_experiment(
     results: Results, directory: Path, sections: Sequence[Section] = ()
 ) -> list[Path]:
-    """Write `results.json`, `table.md`, the figures and `report.html`; return their paths.
-
-    Each file is either whole or not there. Figures whose data the results do not hold are left
-    out. The propensity curve is also a PNG, for places that take no SVG.
-    """
-    written = []
-
-    def write(name: str, content: str | bytes) -> None:
-        path = directory / name
-        if isinstance(content, str):
-            write_text(path, content)
-        else:
-            with atomic_file(path) as file:
-                file.write(content)
-        written.append(path)
-
+    """Write `results.json`, the tables, the figures and `report.html`; return their paths."""
     results.write(directory / "results.json")
-    written.append(directory / "results.json")
-    table = ResultTable.from_results(results).markdown()
-    write("table.md", table + ("\n" + drift_table(results) if streams(results) else ""))
-    swept = swept_setting(results)
-    figures = {
-        "propensity": propensity_figure(results),
-        "methods": metric_figure(results),
-        "learning-curve": learning_curve_figure(results),
-    }
-    if swept is not None:
-        for metric in ("ndcg@10", "err@10", "mse"):
-            figures[f"{_file_name(swept)}-{_file_name(metric)}"] = sweep_figure(
-                results, swept, metric
-            )
-    figures |= {name: figure for name, (figure, _) in drift_figures(results).items()}
-    for name, figure in figures.items():
-        if figure is not None:
-            write(f"figure-{name}.svg", svg_file(figure))
-            if name == "propensity":
-                write(f"figure-{name}.png", png(figure))
-    write("report.html", render_page(results, sections))
-    return written
-
-
-def _file_name(text: str) -> str:
-    return re.sub("[^a-z0-9-]", "", text.lower())
+    return [directory / "results.json", *experiment_sheet(results, sections).write(directory)]

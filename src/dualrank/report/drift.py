@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from dualrank.report.drawing import TEXT, few_ticks, label_ends, new_figure, tit
 from dualrank.report.figures import log_scale, method_labels, method_line
 from dualrank.report.labels import extra, method, metric_label, ordered_methods
 from dualrank.report.results import Results, Run
+from dualrank.report.results_sheet import band_caption
+from dualrank.report.sheet import Exhibit
+from dualrank.report.table import Cell, Row, Table
 from dualrank.report.theme import LIGHT
 from dualrank.reproduce.drift import METRIC, Severity
 
@@ -111,24 +115,21 @@ def drift_verdict(results: Results) -> list[str]:
     return sentences
 
 
-def drift_table(results: Results) -> str:
-    """The moments that are spoken about, as a Markdown table."""
+def drift_table(results: Results) -> Table:
+    """The moments that are spoken about."""
     found = streams(results)
     believing = [name for name, here in found.items() if here.errors is not None]
-    head = [f"{metric_label(METRIC)}, {method(name).label}" for name in found]
-    head += [f"weights off by, {method(name).label}" for name in believing]
-    lines = ["| | " + " | ".join(head) + " |", "|---|" + "---:|" * len(head)]
+    columns = [f"{metric_label(METRIC)}, {method(name).label}" for name in found]
+    columns += [f"weights off by, {method(name).label}" for name in believing]
+    rows = []
     for moment, time in severity_of(results).moments.items():
-        cells = [_mean(here.quality[:, here.at(time)], "{:.3f}") for here in found.values()]
+        cells = [Cell.of(here.quality[:, here.at(time)].tolist()) for here in found.values()]
         for name in believing:
-            worst = found[name].largest_errors[:, found[name].at(time)]
-            cells.append(_mean(100 * worst, "{:.1f}") + " %")
-        lines.append("| " + " | ".join([moment, *cells]) + " |")
-    note = (
-        "Mean ± standard deviation over seeds; a seed's weights are off by the largest relative "
-        "error over positions."
-    )
-    return "\n".join(lines) + f"\n\n{note}\n"
+            worst = 100 * found[name].largest_errors[:, found[name].at(time)]
+            cells.append(Cell.of(worst.tolist(), decimals=1, unit=" %"))
+        rows.append(Row(moment, tuple(cells)))
+    remark = "A seed's weights are off by the largest relative error over positions."
+    return Table(tuple(columns), tuple(rows), corner="Moment", remark=remark)
 
 
 def weight_figure(results: Results) -> Figure | None:
@@ -210,24 +211,28 @@ def quality_figure(results: Results) -> Figure | None:
     return figure
 
 
-def drift_figures(results: Results) -> dict[str, tuple[Figure | None, str]]:
+def drift_exhibits(results: Results) -> list[Exhibit]:
     """All of them by name, with what they show."""
-    return {
-        "drift-weight": (
-            weight_figure(results),
+    band = band_caption(results)
+    return [
+        Exhibit(
+            "drift-weight",
+            partial(weight_figure, results),
             "How much a click counts at some positions while users change: believed by each "
-            "method, and the truth as a wide pale line.",
+            "method, and the truth as a wide pale line." + band,
         ),
-        "drift-error": (
-            error_figure(results),
-            "By how much the weight that is most wrong is off; the dotted line is 10%.",
+        Exhibit(
+            "drift-error",
+            partial(error_figure, results),
+            "By how much the weight that is most wrong is off; the dotted line is 10%." + band,
         ),
-        "drift-quality": (
-            quality_figure(results),
+        Exhibit(
+            "drift-quality",
+            partial(quality_figure, results),
             "How well each method ranks test queries; in the shaded time the bias is the stronger "
-            "one.",
+            "one." + band,
         ),
-    }
+    ]
 
 
 def _sessions(results: Results, here: Streams) -> Floats:
@@ -244,8 +249,3 @@ def _percent(of_seeds: Floats) -> str:
     """A mean over seeds, and the worst of them."""
     worst = f" (worst seed {100 * of_seeds.max():.1f}%)" if len(of_seeds) > 1 else ""
     return f"{100 * of_seeds.mean():.1f}%{worst}"
-
-
-def _mean(values: Floats, form: str) -> str:
-    spread = f" ± {form.format(values.std(ddof=1))}" if len(values) > 1 else ""
-    return form.format(values.mean()) + spread

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dualrank.report.labels import extra, method, metric_label, ordered_methods
-from dualrank.report.result_table import Cell, ResultTable, Row, mean_and_spread, with_best
+from dualrank.report.labels import extra, metric_label, ordered_methods
+from dualrank.report.result_table import method_row
 from dualrank.report.results import Results
+from dualrank.report.table import Cell, Table, with_best
 
 METRICS = ("map", "ndcg@10", "err@10")
 _PARTS = ("head", "tail")
 
 
-def head_and_tail(results: Results, metrics: Sequence[str] = METRICS) -> ResultTable | None:
+def head_and_tail(results: Results, metrics: Sequence[str] = METRICS) -> Table | None:
     """Some metrics on either kind of queries; None where they are not told apart."""
     rows = []
     for name in ordered_methods(results):
@@ -23,10 +24,12 @@ def head_and_tail(results: Results, metrics: Sequence[str] = METRICS) -> ResultT
             if not known:
                 break
             for metric in metrics:
-                cells.append(Cell(*mean_and_spread([float(each[metric]) for each in known])))
+                cells.append(Cell.of([float(each[metric]) for each in known]))
         if cells:
-            rows.append(Row(name, method(name).label, tuple(cells)))
+            rows.append(method_row(name, cells))
     if not rows:
         return None
-    columns = [f"{part} {metric_label(metric)}" for part in _PARTS for metric in metrics]
-    return ResultTable.of_rows(columns, with_best(rows), {})
+    columns = tuple(
+        f"{part.capitalize()} {metric_label(metric)}" for part in _PARTS for metric in metrics
+    )
+    return Table(tuple(columns), with_best(rows), corner="Method")

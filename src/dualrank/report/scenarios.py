@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,15 +13,14 @@ from markupsafe import Markup
 from dualrank.diagnostics.verdict import JOINT
 from dualrank.report.drawing import EDGE, LEGEND, new_figure, title
 from dualrank.report.labels import extra
-from dualrank.report.page import Drawing, described, render
 from dualrank.report.results import Results, Run
-from dualrank.report.theme import LIGHT, svg_file, svg_inline
+from dualrank.report.sheet import Exhibit, Explanation, Section, Sheet
+from dualrank.report.table import Row, Table
+from dualrank.report.theme import LIGHT
 from dualrank.reproduce.scenarios import METHODS, SCENARIOS
-from dualrank.storage import write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.table import Table
 
 METRIC = "ndcg@10"
 HEADINGS = {
@@ -35,6 +35,15 @@ LOOKS = {
     "dla": ("blue", "o", 0.0),
     "auto": ("orange", "*", -0.22),
 }
+_ROWS = Markup(
+    "Each row is a log of some ranker and some users; one thing is changed at a time. All rankers "
+    "learn from clicks alone, with a share of the queries held out; grades are looked at only for "
+    "this table. <i>Auto</i> trains the naive ranker and every correction that the log allows, and "
+    "takes a correction only where it predicts the held-out clicks clearly better and nothing "
+    "speaks against weights by position. <i>Diagnose</i> sees the log and the features, and no "
+    "ranker of this table."
+)
+_CAVEAT = "All clicks were simulated: logs of other engines may hold other surprises."
 # A loss of dual learning that one would want to be warned of.
 MATTERS = 0.005
 
@@ -69,7 +78,7 @@ class ScenarioRow:
         gain = f"{np.mean(self.gains()):+.4f}"
         lead = f"{np.mean(self.leads):+.1f} ({min(self.leads):+.1f} to {max(self.leads):+.1f})"
         told = [_counted(self.chosen), _counted(self.verdicts)]
-        return [self.title, *means, _signed(gain), _signed(lead), *told]
+        return [*means, _signed(gain), _signed(lead), *told]
 
 
 def scenario_rows(results: Results) -> list[ScenarioRow]:
@@ -89,24 +98,14 @@ def scenario_rows(results: Results) -> list[ScenarioRow]:
     return rows
 
 
-COLUMNS = ("log", *HEADINGS.values(), "DLA − naive", "lead, in errors", "auto took", "diagnose")
-
-
-def scenario_markdown(results: Results) -> str:
-    """The table for `table.md`."""
-    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
-    lines += ["| " + " | ".join(row.cells()) + " |" for row in scenario_rows(results)]
-    return "\n".join(lines) + "\n\n" + note(results) + "\n"
+COLUMNS = (*HEADINGS.values(), "DLA − naive", "lead, in errors", "auto took", "diagnose")
 
 
 def scenario_table(results: Results) -> Table:
-    """The table for a terminal."""
-    from rich.table import Table
-
-    table = Table(*COLUMNS, box=None, pad_edge=False)
-    for row in scenario_rows(results):
-        table.add_row(*row.cells())
-    return table
+    """Each log with what every method reaches."""
+    rows = [Row(row.title, tuple(row.cells())) for row in scenario_rows(results)]
+    words = ("log", "auto took", "diagnose")
+    return Table(COLUMNS, tuple(rows), corner="log", words=words, remark=note(results))
 
 
 def note(results: Results) -> str:
@@ -183,43 +182,41 @@ def scenario_verdict(results: Results) -> list[str]:
     return sentences
 
 
-def render_scenarios(results: Results) -> str:
-    """The page."""
+def scenario_sheet(results: Results) -> Sheet:
+    """What is shown of the scenarios."""
     settings = results.settings
     seeds = len(settings["seeds"])
-    caption = (
+    exhibit = Exhibit(
+        "scenarios",
+        partial(scenario_figure, results),
         "What each way of training gains over the naive ranker of the same log, which is the line "
         "at 0. Faint dots are seeds, strong ones their mean. IPW, truth has the curve that "
-        "shuffling would measure."
+        "shuffling would measure.",
+        wide=True,
     )
-    svg = Markup(svg_inline(scenario_figure(results), "scenarios", caption))
     shown = {k: v for k, v in settings.items() if k not in ("scenarios", "command", "version")}
-    return render(
-        "scenarios.html",
-        title="Where dual learning is right, and where it is not",
+    return Sheet(
+        "Where dual learning is right, and where it is not",
         summary=f"{settings['data']} · {seeds} seed{'s' * (seeds != 1)}",
         verdict=scenario_verdict(results),
-        drawing=Drawing(svg, caption),
-        columns=COLUMNS,
-        rows=[row.cells() for row in scenario_rows(results)],
-        note=note(results),
-        settings=described(shown),
+        sections=(
+            Section("What is gained over naive training", exhibits=(exhibit,)),
+            Section("Results", table=scenario_table(results), file="table.md"),
+        ),
+        explanations=(
+            Explanation("The rows", _ROWS),
+            Explanation("What this does not show", _CAVEAT),
+        ),
+        settings=shown,
         version=settings["version"],
-        command=settings.get("command"),
+        command=settings.get("command", ""),
     )
 
 
 def write_scenarios(results: Results, directory: Path) -> list[Path]:
     """Write `results.json`, `table.md`, the figure and `report.html`."""
     results.write(directory / "results.json")
-    files = {
-        "table.md": scenario_markdown(results),
-        "figure-scenarios.svg": svg_file(scenario_figure(results)),
-        "report.html": render_scenarios(results),
-    }
-    for name, text in files.items():
-        write_text(directory / name, text)
-    return [directory / name for name in ("results.json", *files)]
+    return [directory / "results.json", *scenario_sheet(results).write(directory)]
 
 
 def _of(runs: list[Run], method: str) -> list[Run]:

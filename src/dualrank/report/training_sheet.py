@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,49 +13,76 @@ from dualrank.data.log.reading_report import ReadingReport
 from dualrank.diagnostics.diagnosis import Diagnosis
 from dualrank.evaluation.click_check import CLEAR, Lead
 from dualrank.learning.model import Model
-from dualrank.report.diagnosis_page import curves_drawing, in_words
+from dualrank.report.diagnosis_sheet import curves_exhibits, verdict_sentence
 from dualrank.report.drawing import EDGE, LEGEND, few_ticks, new_figure, plain, title
-from dualrank.report.page import Drawing, described, render
-from dualrank.report.theme import LIGHT, svg_inline
+from dualrank.report.sheet import Exhibit, Section, Sheet
+from dualrank.report.table import Cell, Row, Table
+from dualrank.report.theme import LIGHT
 from dualrank.storage import write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LOOKS = (("blue", "o"), ("vermilion", "s"), ("green", "^"), ("purple", "d"), ("orange", "P"))
+_SHOWN_ELSEWHERE = ("settings", "history", "reading", "twin", "auto", "version")
+_COUNTED = Markup("A click at position <i>i</i> was counted one divided by this number of times.")
+_TWO_COMPARISONS = (
+    "For this, two small rankers were trained and compared on more held-out clicks than model and "
+    "twin above; where the two comparisons differ, only judged queries can tell."
+)
+_UNPROVEN = Markup(
+    "A gain on held-out clicks is not a gain on your users, and without judged queries any gain is "
+    "unproven. <code>dualrank evaluate MODEL JUDGED --against MODEL/twin</code> compares model and "
+    "twin on judged queries."
+)
+_ASK_DIAGNOSE = Markup(
+    " <code>dualrank diagnose LOG</code> says whether the log can carry the correction at all."
+)
+_LOOKS = (("blue", "o"), ("vermilion", "s"), ("green", "^"), ("purple", "d"), ("orange", "P"))
 
 
 def write_training_report(
     model: Model, path: Path, diagnosis: Diagnosis | None = None, command: str = ""
 ) -> None:
     """Write the page for a model that was just trained."""
-    write_text(path, render_training(model, diagnosis, command))
+    write_text(path, training_sheet(model, diagnosis, command).html())
 
 
-def render_training(model: Model, diagnosis: Diagnosis | None = None, command: str = "") -> str:
-    """The page as HTML: the model with its manifest, and what its log can be trusted with."""
+def training_sheet(model: Model, diagnosis: Diagnosis | None = None, command: str = "") -> Sheet:
+    """The model with its manifest, and what its log can be trusted with."""
     training = model.training
-    reading = training.get("reading")
     curves = curves_of(model)
-    settings = {
-        key: value
-        for key, value in {**training, **training.get("settings", {})}.items()
-        if key not in ("settings", "history", "reading", "twin", "auto", "version")
-    }
-    return render(
-        "training.html",
-        title="A ranker learned from clicks",
+    sections = [Section("Figures", exhibits=_exhibits(model))]
+    if curves:
+        sections.append(Section("Examination", table=_curves_table(curves), note=_COUNTED))
+    if diagnosis is not None:
+        sections.append(
+            Section(
+                "Can this log be trusted?",
+                " ".join(diagnosis.reasons),
+                lead=verdict_sentence(diagnosis),
+                exhibits=curves_exhibits(diagnosis),
+                note=_TWO_COMPARISONS,
+                points=diagnosis.points,
+            )
+        )
+    unproven = _UNPROVEN if diagnosis is not None else _UNPROVEN + _ASK_DIAGNOSE
+    return Sheet(
+        "A ranker learned from clicks",
         summary=" · ".join(_summary(model)),
-        verdict=verdict(training),
-        drawings=_drawings(model),
-        diagnosis=None if diagnosis is None else in_words(diagnosis),
-        by_method=None if diagnosis is None else curves_drawing(diagnosis),
-        curves=[(name, [f"{each:.3f}" for each in curve]) for name, curve in curves.items()],
-        positions=range(1, 1 + max((len(curve) for curve in curves.values()), default=0)),
-        reading=None if reading is None else _reading(ReadingReport.from_dict(reading)),
-        settings=described(settings),
-        version=training.get("version"),
+        verdict=training_verdict(training),
+        sections=(
+            *sections,
+            _left_out(training.get("reading")),
+            Section("What this does not show", unproven),
+        ),
+        settings={
+            key: value
+            for key, value in {**training, **training.get("settings", {})}.items()
+            if key not in _SHOWN_ELSEWHERE
+        },
         command=command,
+        version=training.get("version", ""),
+        numbers="manifest.json" + " and diagnosis.json" * (diagnosis is not None),
     )
 
 
@@ -67,7 +95,7 @@ def _summary(model: Model) -> list[str]:
     return told
 
 
-def verdict(training: dict[str, Any]) -> list[str]:
+def training_verdict(training: dict[str, Any]) -> list[str]:
     """Whether the correction is worth something, as far as this run can tell."""
     found = training.get("twin") or training.get("auto")
     if found is None:
@@ -100,24 +128,31 @@ def curves_of(model: Model) -> dict[str, list[float]]:
     return curves
 
 
-def _drawings(model: Model) -> list[Drawing]:
-    found = {
-        "examination": (
-            examination_figure(curves_of(model)),
+def _exhibits(model: Model) -> tuple[Exhibit, ...]:
+    learning = "How the rankers improve while they learn."
+    if isinstance(model.training.get("validation"), float):
+        learning += (
+            " Each is valued on held-out clicks with its own weights: compare the shapes of the "
+            "lines, not their heights."
+        )
+    return (
+        Exhibit(
+            "examination",
+            partial(examination_figure, curves_of(model)),
             "How likely users look at a position, relative to the first one.",
         ),
-        "learning": (
-            learning_figure(model.training),
-            "How the rankers improve while they learn."
-            + " Each is valued on held-out clicks with its own weights: compare the shapes of the "
-            "lines, not their heights." * isinstance(model.training.get("validation"), float),
-        ),
-    }
-    return [
-        Drawing(Markup(svg_inline(figure, name, caption)), caption)
-        for name, (figure, caption) in found.items()
-        if figure is not None
-    ]
+        Exhibit("learning", partial(learning_figure, model.training), learning),
+    )
+
+
+def _curves_table(curves: dict[str, list[float]]) -> Table:
+    depth = max(len(curve) for curve in curves.values())
+    rows = []
+    for name, curve in curves.items():
+        missing = [None] * (depth - len(curve))
+        rows.append(Row(name, (*map(Cell, curve), *missing)))
+    columns = tuple(str(position) for position in range(1, depth + 1))
+    return Table(columns, tuple(rows), corner="Relative to the first position")
 
 
 def examination_figure(curves: dict[str, list[float]]) -> Figure | None:
@@ -125,7 +160,7 @@ def examination_figure(curves: dict[str, list[float]]) -> Figure | None:
     if not curves:
         return None
     figure, (ax,) = new_figure(1)
-    for (name, curve), (color, marker) in zip(curves.items(), LOOKS, strict=False):
+    for (name, curve), (color, marker) in zip(curves.items(), _LOOKS, strict=False):
         x = np.arange(1, len(curve) + 1)
         ax.plot(
             x, curve, color=LIGHT[color], marker=marker, lw=1.8, ms=5, label=plain(name), **EDGE
@@ -161,12 +196,19 @@ def learning_figure(training: dict[str, Any]) -> Figure | None:
     return figure
 
 
-def _reading(reading: ReadingReport) -> dict[str, Any]:
-    return {
-        "summary": f"{reading.source}: {reading.rows:,} rows, {reading.sessions:,} sessions, of "
-        f"which {reading.kept:,} were kept, with {reading.clicks:,} clicks.",
-        "rows": reading.table(),
-    }
+def _left_out(reading: dict[str, Any] | None) -> Section:
+    title = "What was left out of the log"
+    if reading is None:
+        return Section(title, "How the log was read is not recorded: it was made in memory.")
+    found = ReadingReport.from_dict(reading)
+    text = (
+        f"{found.source}: {found.rows:,} rows, {found.sessions:,} sessions, of which "
+        f"{found.kept:,} were kept, with {found.clicks:,} clicks."
+    )
+    rows = tuple(Row(says, tuple(others)) for says, *others in found.table())
+    columns = ("How often", "What became of it", "Example")
+    table = Table(columns, rows, corner="Found", words=("Found", *columns[1:])) if rows else None
+    return Section(title, text, table=table)
 
 
 def _sentence(text: str) -> str:
