@@ -1,14 +1,17 @@
-"""What is wrong with a text file that a database reads as something else, or not at all."""
+"""Logs as text, CSV and JSON lines, and what is wrong with files that are something else."""
 
 from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Sequence
+from itertools import chain, islice
 from typing import IO
 
-from dualrank.data.log.log_files import Source
+import duckdb
+
+from dualrank.data.log.engine import DuckDBEngine
+from dualrank.data.log.log_format import LogFormat, Source
 from dualrank.errors import DataError
 
 DELIMITERS = (",", "\t", ";", "|")
@@ -16,14 +19,57 @@ START = 4_096
 EXAMINED_ROWS = 100_000
 
 
-def refuse_other_text(source: Source) -> None:
-    """Refuse a log without a character in it, and JSON that is one array instead of lines."""
+class Csv(LogFormat):
+    """CSV and TSV with a header; all columns stay text.
+
+    A type guessed from the first lines would turn the id 007 into 7.
+    """
+
+    title = "CSV"
+    suffixes = (".csv", ".tsv")
+
+    def rows(self, engine: DuckDBEngine, source: Source) -> str:
+        """The rows; a line of more or fewer values than the header is named."""
+        _starts(source)
+        query = (
+            f"SELECT * FROM read_csv({engine.texts(source.files)}, union_by_name = true, "
+            "header = true, all_varchar = true)"
+        )
+        try:
+            uneven, why = uneven_row(source, list(engine.types(query))), None
+        except duckdb.Error as error:
+            uneven, why = uneven_row(source), error
+            if uneven is None:
+                raise
+        if uneven is not None:
+            raise DataError(f"{uneven}; mend or remove this line") from why
+        return query
+
+
+class JsonLines(LogFormat):
+    """One JSON object per line; all values stay text."""
+
+    title = "JSON lines"
+    suffixes = (".jsonl", ".ndjson", ".json")
+
+    def rows(self, engine: DuckDBEngine, source: Source) -> str:
+        """The rows, with every key of every line as a column."""
+        for file, start in zip(source.files, _starts(source), strict=True):
+            if start is not None and start.startswith("["):
+                raise DataError(f"{file}: a JSON array; expected one object per line")
+        files = engine.texts(source.files)
+        lines = f"SELECT * FROM read_json({files}, format = 'newline_delimited'"
+        keys = engine.types(f"{lines}, union_by_name = true)")
+        text = ", ".join(f"{engine.quote(key)}: 'VARCHAR'" for key in keys)
+        return f"{lines}, columns = {{{text}}})"
+
+
+def _starts(source: Source) -> list[str | None]:
+    """How the files begin; a log without a character in it is refused."""
     starts = [_start(file) for file in source.files]
     if all(start == "" for start in starts):
         raise DataError(f"{source.name}: the file is empty")
-    for file, start in zip(source.files, starts, strict=True):
-        if source.format == "json" and start is not None and start.startswith("["):
-            raise DataError(f"{file}: a JSON array; expected one object per line")
+    return starts
 
 
 def uneven_row(source: Source, columns: Sequence[str] = ()) -> str | None:
@@ -54,16 +100,11 @@ def _uneven(file: str, columns: Sequence[str]) -> str | None:
         if set(names) <= set(columns):
             return None
         expected = len(names)
-        for row in _first(rows):
+        for row in islice(rows, EXAMINED_ROWS):
             if row and len(row) != expected:
                 values = "1 value" if len(row) == 1 else f"{len(row)} values"
                 return f"line {rows.line_num}: {values} where the header has {expected}"
     return None
-
-
-def _first(rows: Iterator[list[str]]) -> Iterator[list[str]]:
-    for _, row in zip(range(EXAMINED_ROWS), rows, strict=False):
-        yield row
 
 
 def _start(file: str) -> str | None:
