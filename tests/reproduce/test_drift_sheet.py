@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from dualrank.clicks.position_based import PositionBasedUser
-from dualrank.report.directory import write_experiment
-from dualrank.report.drift import drift_exhibits, drift_table, drift_verdict, streams
-from dualrank.report.results import PropensityResult, Results, Run
-from dualrank.reproduce.drift import MOMENTS, Severity
+from dualrank.report import PropensityResult, Results, Run
+from dualrank.reproduce.drift import MOMENTS, Drift, Severity, Streams, moments_table, verdict
 
 SEVERITY = Severity()
 
@@ -41,19 +39,13 @@ def drift():
     errors = {"dla": 0.05, "naive": 0.0, "randlist": 4.0}
     return Results(
         experiment="drift",
-        settings={
-            "sessions": 1_000_000,
-            "eta_before": 0.5,
-            "eta_after": 1.5,
-            "jump": 0.4,
-            "ramp": [0.7, 0.9],
-        },
+        settings={"sessions": 1_000_000},
         runs=[run(m, seed, error * (1 + seed)) for m, error in errors.items() for seed in (0, 1)],
     )
 
 
 def test_errors_are_relative_to_the_true_weights(drift):
-    found = streams(drift)
+    found = Streams.of_methods(drift)
     assert found["naive"].errors is None
     errors = found["dla"].errors
     assert errors.shape == (2, MOMENTS, 10)
@@ -63,27 +55,30 @@ def test_errors_are_relative_to_the_true_weights(drift):
 
 
 def test_the_verdict_gives_mean_and_worst_seed(drift):
-    sentences = drift_verdict(drift)
+    sentences = verdict(Streams.of_methods(drift), SEVERITY)
     assert "from 0.5 to 1.5, DLA's weights are within 7.5% (worst seed 10.0%)" in sentences[0]
     assert "the weights of RandList are within 600.0% (worst seed 800.0%)" in sentences[1]
     assert "DNN, NoCorrect: nDCG@10 0.705 before the jump, 0.685 a tenth" in " ".join(sentences)
 
 
 def test_the_table_has_a_row_per_moment(drift):
-    lines = drift_table(drift).markdown().splitlines()
+    lines = moments_table(Streams.of_methods(drift), SEVERITY).markdown().splitlines()
     assert len(lines) == 8
     assert lines[3].startswith("| a tenth of the training later | 0.685 ± 0.007 |")
     assert "| 7.5 ± 3.5 % | 600.0 ± 282.8 % |" in lines[3]
 
 
 def test_files_and_page_hold_the_figures(drift, tmp_path):
-    names = {path.name for path in write_experiment(drift, tmp_path)}
-    assert {f"figure-{exhibit.name}.svg" for exhibit in drift_exhibits(drift)} <= names
+    names = {path.name for path in Drift().sheet({"results": drift}).write(tmp_path)}
+    assert {f"figure-drift-{what}.svg" for what in ("weight", "error", "quality")} <= names
     page = (tmp_path / "report.html").read_text()
     assert "while users change" in page
     assert "Largest error of a weight" in page
+    assert "a tenth of the training later" in (tmp_path / "table.md").read_text()
 
 
-def test_other_experiments_have_no_drift(results):
-    assert streams(results) == {}
-    assert all(exhibit.draw() is None for exhibit in drift_exhibits(results))
+def test_methods_that_believe_nothing_have_no_curve_of_weights(drift, tmp_path):
+    naive = drift.model_copy(update={"runs": drift.of("naive")})
+    names = {path.name for path in Drift().sheet({"results": naive}).write(tmp_path)}
+    assert "figure-drift-quality.svg" in names
+    assert "figure-drift-weight.svg" not in names

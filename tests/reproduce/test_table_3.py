@@ -1,5 +1,8 @@
+"""Table 3 on a small generated web, and on the same web as a user's own files."""
+
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow.compute as pc
@@ -11,53 +14,51 @@ from dualrank.errors import DataError, SettingsError
 from dualrank.pages.small_web import WebSize
 from dualrank.pages.tokens import Tokeniser
 from dualrank.reproduce.own_log import OwnLog, extract_own
-from dualrank.reproduce.table_3 import (
-    METHODS,
-    RECIPE,
-    VERSIONS,
-    ClickModels,
-    Log,
-    run_click_models,
-    simulate_log,
-    stage,
-)
+from dualrank.reproduce.runner import run
+from dualrank.reproduce.search_engine import VERSIONS, Log, display, simulate_log
+from dualrank.reproduce.table_3 import METHODS, ClickModels
 from dualrank.reproduce.text_collection import TextCollection
 from dualrank.reproduce.web_files import write_web
 
 SIZE = WebSize(pages=300, queries=60, topics=5, subtopics=3)
 COLLECTION = TextCollection(size=SIZE)
-QUICK = replace(RECIPE, training=replace(RECIPE.training, steps=30, validate_every=10))
+FILES = {
+    "pages": "pages.jsonl",
+    "queries": "queries.tsv",
+    "log": "clicks.parquet",
+    "judgments": "judgments.qrels",
+}
 
 
 @pytest.fixture(scope="module")
-def staged():
-    return stage(COLLECTION.load(0), 0)
+def shown():
+    return display(COLLECTION.load(0), 0)
 
 
-def test_every_query_has_several_versions_of_its_list(staged):
-    assert len(staged.lists) == VERSIONS * len(staged.train)
+def test_every_query_has_several_versions_of_its_list(shown):
+    assert len(shown.lists) == VERSIONS * len(shown.train)
     first, second = (
-        staged.lists.documents[: len(staged.train)],
-        staged.lists.documents[len(staged.train) : 2 * len(staged.train)],
+        shown.lists.documents[: len(shown.train)],
+        shown.lists.documents[len(shown.train) : 2 * len(shown.train)],
     )
     assert (first != second).any()
 
 
 @pytest.mark.parametrize("sessions", [2, 10])
-def test_every_list_has_its_sessions(staged, sessions):
-    log = simulate_log(staged, [make_user("pbm"), make_user("dbn")], Log(sessions), 0)
+def test_every_list_has_its_sessions(shown, sessions):
+    log = simulate_log(shown, [make_user("pbm"), make_user("dbn")], Log(sessions), 0)
     assert (log.sessions_per_list == sessions).all()
 
 
-def test_popular_queries_are_asked_more_often(staged):
-    log = simulate_log(staged, [make_user("pbm")], Log(50, popularity=True), 0)
+def test_popular_queries_are_asked_more_often(shown):
+    log = simulate_log(shown, [make_user("pbm")], Log(50, popularity=True), 0)
     assert log.sessions_per_list.max() > 10 * log.sessions_per_list.min()
     assert log.sessions_per_list.mean() == pytest.approx(50, rel=0.05)
 
 
 def test_table_3_and_the_sessions_have_every_row():
-    experiment = ClickModels(COLLECTION, seeds=(0,), recipe=QUICK, sessions=(2,))
-    table, by_sessions = run_click_models(experiment)
+    experiment = ClickModels(size=SIZE, seeds=1, steps=30, sessions=(2,))
+    table, by_sessions = run(experiment).results.values()
     assert table.methods == list(METHODS)
     assert set(table.significance["p_values"]) == set(METHODS) - {"dla"}
     assert {"map", "ndcg@10", "err@1"} <= set(table.runs[0].metrics)
@@ -69,18 +70,18 @@ def test_table_3_and_the_sessions_have_every_row():
 
 
 def test_bad_settings_are_refused():
-    with pytest.raises(SettingsError, match="unknown method 'magic'"):
-        ClickModels(COLLECTION, methods=("magic",))
-    with pytest.raises(SettingsError, match="unknown click model 'magic'"):
-        ClickModels(COLLECTION, methods=("click-model-magic",))
-    with pytest.raises(SettingsError, match="unknown user"):
-        ClickModels(COLLECTION, "nobody")
-    with pytest.raises(SettingsError, match="at least one session"):
-        ClickModels(COLLECTION, sessions=(0,))
-    with pytest.raises(SettingsError, match="unknown collection"):
-        TextCollection("internet")
+    for options, words in (
+        ({"methods": ("magic",)}, "unknown method 'magic'"),
+        ({"methods": ("click-model-magic",)}, "unknown click model 'magic'"),
+        ({"user": "nobody"}, "unknown user"),
+        ({"sessions": (0,)}, "at least one session"),
+        ({"data": "internet"}, "unknown collection"),
+        ({"pages": Path("x"), "log": Path("y")}, "give also queries=, judgments="),
+    ):
+        with pytest.raises(SettingsError, match=words):
+            ClickModels(**options)
     with pytest.raises(DataError, match="is not there"):
-        TextCollection("nfcorpus")
+        ClickModels(data="nfcorpus")
 
 
 @pytest.fixture(scope="module")
@@ -94,12 +95,16 @@ def own(tmp_path_factory):
     return folder
 
 
+def own_files(folder):
+    return {name: folder / file for name, file in FILES.items()}
+
+
 def own_log(folder, **changes):
-    names = ("pages.jsonl", "queries.tsv", "clicks.parquet", "judgments.qrels")
     features = folder / "features.parquet"
     if not features.exists():
-        extract_own(*(folder / name for name in names), Tokeniser()).write(features)
-    return replace(OwnLog.of(features, *(folder / name for name in names[2:]), 10), **changes)
+        extract_own(**own_files(folder), tokeniser=Tokeniser()).write(features)
+    log, judgments = folder / FILES["log"], folder / FILES["judgments"]
+    return replace(OwnLog.of(features, log, judgments, 10), **changes)
 
 
 def test_own_pages_log_and_judgments_are_read(own):
@@ -111,16 +116,17 @@ def test_own_pages_log_and_judgments_are_read(own):
 
 
 def test_judged_pages_that_are_unknown_are_named(own):
-    names = ("pages.jsonl", "queries.tsv", "clicks.parquet", "judgments.qrels")
-    found = extract_own(*(own / name for name in names), Tokeniser())
+    found = extract_own(**own_files(own), tokeniser=Tokeniser())
     assert [document for _, document in found.candidates.unknown] == ["unknown-page"]
 
 
-def test_table_3_of_own_data(own):
-    experiment = ClickModels(own_log(own), seeds=(0,), recipe=QUICK, methods=("dla", "initial"))
-    table, by_sessions = run_click_models(experiment)
-    assert by_sessions is None
+def test_table_3_of_own_data(own, tmp_path):
+    experiment = ClickModels(**own_files(own), seeds=1, steps=30, methods=("dla", "initial"))
+    done = run(experiment, tmp_path)
+    (table,) = done.results.values()
+    assert (tmp_path / "features.parquet").exists()
     assert table.methods == ["dla", "initial"]
+    assert "users" not in table.settings
     assert "initial" in table.significance["p_values"]
 
 
@@ -156,4 +162,4 @@ def test_judgments_that_leave_nothing_to_learn_or_test_are_refused(own, tmp_path
 
 def test_own_data_have_no_oracle(own):
     with pytest.raises(SettingsError, match="no oracle"):
-        ClickModels(own_log(own), methods=("oracle",))
+        ClickModels(**own_files(own), methods=("oracle",))

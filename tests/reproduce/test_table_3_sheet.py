@@ -1,10 +1,13 @@
 """The tables beside Table 3: methods by sessions per list, and queries asked most and least."""
 
-from dualrank.report.by_sessions import crossings, sessions_table
-from dualrank.report.head_and_tail import head_and_tail
-from dualrank.report.results import Results, Run
-from dualrank.report.table_3 import write_table_3
-from dualrank.report.verdict import verdict
+from dualrank.report import Results, Run
+from dualrank.reproduce.findings import findings
+from dualrank.reproduce.table_3 import (
+    ClickModels,
+    crossings,
+    head_and_tail_table,
+    sessions_table,
+)
 
 
 def run(method, seed, value, **extra):
@@ -65,13 +68,15 @@ def test_head_and_tail_stand_side_by_side():
         settings={},
         runs=[run("dla", 0, 0.7, **parts), run("initial", 0, 0.5)],
     )
-    table = head_and_tail(results, ["ndcg@10"])
+    table = head_and_tail_table(results, ["ndcg@10"])
     assert table.markdown().splitlines() == [
         "| Method | Head nDCG@10 | Tail nDCG@10 |",
         "|---|---:|---:|",
         "| DNN with DLA | 0.800 | 0.600 |",
     ]
-    assert head_and_tail(Results(experiment="x", settings={}, runs=[run("dla", 0, 0.7)])) is None
+    assert (
+        head_and_tail_table(Results(experiment="x", settings={}, runs=[run("dla", 0, 0.7)])) is None
+    )
 
 
 def test_one_page_holds_table_3_head_and_tail_and_the_crossing(tmp_path):
@@ -79,18 +84,18 @@ def test_one_page_holds_table_3_head_and_tail_and_the_crossing(tmp_path):
     parts["tail"] = parts["head"]
     runs = [run(name, 0, values[50], **parts) for name, values in VALUES.items()]
     table = Results(experiment="click-models", settings={"users": "mixed"}, runs=runs)
-    files = {path.name for path in write_table_3(table, BY_SESSIONS, tmp_path)}
-    assert {"report.html", "results.json", "head-and-tail.md", "by-sessions.json"} <= files
-    assert {"by-sessions.md", "figure-sessions-ndcg10.svg"} <= files
+    sheet = ClickModels().sheet({"results": table, "by-sessions": BY_SESSIONS})
+    files = {path.name for path in sheet.write(tmp_path)}
+    assert {"report.html", "head-and-tail.md", "by-sessions.md"} <= files
+    assert "figure-sessions-ndcg10.svg" in files
     page = (tmp_path / "report.html").read_text()
     assert "<h2>Head and tail</h2>" in page
     assert "DNN, UBM is above DLA at 50 sessions per list, else below." in page
     assert "simulated, by users of the kind mixed" in page
-    assert Results.model_validate_json((tmp_path / "by-sessions.json").read_text()) == BY_SESSIONS
 
 
 def test_the_verdict_names_the_best_click_model():
     runs = [run(name, 0, values[50]) for name, values in VALUES.items()]
-    sentences = verdict(Results(experiment="click-models", settings={}, runs=runs))
+    sentences = findings(Results(experiment="click-models", settings={}, runs=runs))
     expected = "relevance of PBM, the best of 2 click models, the same network is 0.200 above DLA."
     assert any(sentence.endswith(expected) for sentence in sentences)
