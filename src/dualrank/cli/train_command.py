@@ -11,26 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualrank.cli.log_options import (
-    Columns,
-    Contexts,
-    FirstPosition,
-    Log,
-    MaxBadShare,
-    MaxClicks,
-    MaxClientShare,
-    open_features,
-    open_log,
-)
 from dualrank.cli.terminal import (
     Json,
+    Log,
     MaxGrade,
     Seed,
     layer_sizes,
     leaving_on_sigterm,
     one_bar,
+    open_features,
+    open_log,
     print_json,
 )
+from dualrank.data.log.log_options import LogOptions
 from dualrank.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
@@ -67,11 +60,6 @@ class RankerName(StrEnum):
     dnn = "dnn"
     linear = "linear"
     svm = "svm"
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command()(train)
 
 
 def train(
@@ -147,12 +135,8 @@ def train(
     diagnosis: Annotated[
         bool, typer.Option(help="Say in the report what the log can be trusted with.")
     ] = True,
-    column: Columns = None,
-    context: Contexts = None,
-    first_position: FirstPosition = 1,
-    max_bad_share: MaxBadShare = 0.0,
-    max_clicks: MaxClicks = None,
-    max_client_share: MaxClientShare = None,
+    *,
+    log_options: LogOptions,
     max_grade: MaxGrade = None,
     seed: Seed = 0,
     as_json: Json = False,
@@ -211,7 +195,7 @@ def train(
         method.value,
         rankers[ranker],
         None if position_model is None else position_model.value,
-        _curve_context(position_model, context, given),
+        _curve_context(position_model, log_options.contexts, given),
         click_model,
         min_sessions,
     )
@@ -222,16 +206,7 @@ def train(
     if not resume:
         _remove_checkpoints(out)
     dataset = open_features(features)
-    click_log = open_log(
-        log,
-        dataset,
-        columns=column,
-        contexts=context,
-        first_position=first_position,
-        max_bad_share=max_bad_share,
-        max_clicks=max_clicks,
-        max_client_share=max_client_share,
-    )
+    click_log = open_log(log, dataset, log_options)
     same: dict[str, Any] = {
         "ranker": options.ranker,
         "validation": share
@@ -313,16 +288,16 @@ def train(
 
 
 def _curve_context(
-    model: PositionModel | None, contexts: list[str] | None, given: Propensity | None
+    model: PositionModel | None, contexts: tuple[str, ...], given: Propensity | None
 ) -> str | None:
     """The column that gives each of its values a curve, learned or given."""
     if model is not PositionModel.contextual:
         column = None if given is None else given.context
-        if column is not None and column not in (contexts or ()):
+        if column is not None and column not in contexts:
             logger.warning("curves by %s are not used without --context %s", column, column)
             return None
         return column
-    if contexts is None or len(contexts) != 1:
+    if len(contexts) != 1:
         raise SettingsError(
             "--position-model contextual takes one --context, the column of the log whose values "
             "have curves of their own"
