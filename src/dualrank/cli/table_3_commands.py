@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualrank.cli.pages_commands import Chinese, Stemmer, StopWords, warn_of_extraction
+from dualrank.cli.pages_commands import warn_of_extraction
 from dualrank.cli.reproduce_commands import Jobs, Out, followed, reproduce
 from dualrank.cli.terminal import Json, Seed, one_bar, print_json, result_console
 from dualrank.errors import SettingsError
@@ -16,6 +16,15 @@ from dualrank.errors import SettingsError
 if TYPE_CHECKING:
     from dualrank.reproduce.own_log import OwnLog
     from dualrank.reproduce.text_collection import TextCollection
+
+
+Stemmer = Annotated[
+    str | None, typer.Option(help="Cut words to their stems, such as english, german, russian.")
+]
+StopWords = Annotated[bool, typer.Option("--stop-words", help="Leave English stop words out.")]
+Chinese = Annotated[
+    bool, typer.Option("--chinese", help="Cut Chinese into words (extra dualrank\\[chinese]).")
+]
 
 
 def add_to(app: typer.Typer) -> None:
