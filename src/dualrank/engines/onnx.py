@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
-from dualrank.errors import DataError, SettingsError
+from dualrank.errors import DataError
+from dualrank.extras import require
 from dualrank.learning.model import Model
 from dualrank.propensity.propensity import Propensity
 from dualrank.storage import atomic_file
@@ -33,13 +34,9 @@ def export_onnx(
     Returns the largest difference between the two on `sample`, by default on documents that are
     drawn around the training data. Above 1e-5 nothing is written.
     """
-    try:
-        import onnxruntime
-        from onnx import checker
-    except ImportError as error:
-        raise SettingsError("ONNX needs more packages: pip install 'dualrank[onnx]'") from error
+    onnxruntime = require("onnx", "onnxruntime")
     graph = _graph(model)
-    checker.check_model(graph)
+    require("onnx", "onnx.checker").check_model(graph)
     content = graph.SerializeToString()
     features = _around_training(model, seed) if sample is None else sample.astype(np.float32)
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
