@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from dualrank.data.lists import RankedLists, top_lists
 from dualrank.learning.dual_estimate import estimate_by_dual_learning
 from dualrank.propensity.estimators import estimate
 from dualrank.propensity.propensity import Propensity
+from dualrank.propensity.regression_em import regression_em
 from dualrank.rankers.network import DNN, Linear
 from dualrank.settings import TrainingSettings
 
@@ -183,7 +185,9 @@ def curve(method: str, log: ClickLog, data: Dataset, ranker: DNN | Linear | None
     if method == "dla":
         settings = TrainingSettings(steps=700)
         return estimate_by_dual_learning(log, data, ranker=Linear(), settings=settings, refits=6)
-    return estimate(log, method, data, ranker=ranker)
+    if method == "regression-em":
+        return estimate(log, partial(regression_em, dataset=data, ranker=ranker))
+    return estimate(log, method)
 
 
 def main() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 from dualrank.data.click_log import ClickLog
@@ -11,14 +12,17 @@ from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.dual_estimate import check_refits, estimate_by_dual_learning
 from dualrank.propensity.bootstrap import RESAMPLES
-from dualrank.propensity.estimators import ESTIMATORS, FROM_FEATURES, estimate, require_shuffled
+from dualrank.propensity.estimators import ESTIMATORS, Estimator, estimate, require_shuffled
 from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.propensity.propensity import Propensity
+from dualrank.propensity.regression_em import regression_em
 from dualrank.rankers.network import DNN, Linear
 from dualrank.settings import TrainingSettings
 
-METHODS = (*ESTIMATORS, "dla")
+# Each makes of counted clicks, features, a ranker and a seed what an estimator returns.
+FROM_FEATURES = {"regression-em": regression_em}
 NEED_FEATURES = (*FROM_FEATURES, "dla")
+METHODS = (*ESTIMATORS, *NEED_FEATURES)
 REFITS = 5
 
 
@@ -34,7 +38,7 @@ def estimate_propensities(
     log: ClickLog,
     dataset: Dataset | None = None,
     *,
-    methods: Sequence[str] | None = None,
+    methods: Sequence[str | Estimator] | None = None,
     ranker: DNN | Linear | None = None,
     over: Literal["auto", "queries", "sessions"] = "auto",
     resamples: int = RESAMPLES,
@@ -43,14 +47,14 @@ def estimate_propensities(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Estimates:
-    """Estimate examination by every method, or by those that are named.
+    """Estimate examination by every method, or by those that are named or given as functions.
 
     Whoever names `randomisation` says that the lists were shuffled; otherwise the log must show it.
     `ranker` is what regression-EM (by default linear) and dual learning (by default a network)
     score documents with; `refits` and `settings` are for dual learning.
     """
     for method in methods or ():
-        if method not in METHODS:
+        if isinstance(method, str) and method not in METHODS:
             raise SettingsError(f"there is no estimator {method!r}; there are {', '.join(METHODS)}")
     check_refits(refits)
     if log.lists.depth < 2:
@@ -58,13 +62,14 @@ def estimate_propensities(
     grouped = GroupedClicks.of(log, over, seed)
     estimates = Estimates()
     for method in METHODS if methods is None else dict.fromkeys(methods):
+        name = method if isinstance(method, str) else getattr(method, "__name__", "own")
         try:
             if method in NEED_FEATURES and dataset is None:
                 raise DataError("it needs the features of the documents")
             if method == "randomisation" and methods is None:
                 require_shuffled(grouped)
             if method == "dla" and dataset is not None:
-                estimates.found[method] = estimate_by_dual_learning(
+                estimates.found[name] = estimate_by_dual_learning(
                     log,
                     dataset,
                     ranker=ranker,
@@ -72,10 +77,10 @@ def estimate_propensities(
                     refits=refits,
                     progress=progress,
                 )
-            else:
-                estimates.found[method] = estimate(
-                    grouped, method, dataset, ranker=ranker, resamples=resamples, seed=seed
-                )
+                continue
+            if name in FROM_FEATURES and dataset is not None:
+                method = partial(FROM_FEATURES[name], dataset=dataset, ranker=ranker, seed=seed)
+            estimates.found[name] = estimate(grouped, method, resamples=resamples, seed=seed)
         except DataError as error:
-            estimates.refused[method] = str(error)
+            estimates.refused[name] = str(error)
     return estimates
