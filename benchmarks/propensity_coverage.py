@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +27,9 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.interventions import join_lists, shuffle_lists, swap_with_first
 from dualrank.data.lists import RankedLists, top_lists
 from dualrank.learning.dual_estimate import estimate_by_dual_learning
+from dualrank.learning.regression_em import estimate_by_regression_em
 from dualrank.propensity.estimators import estimate
 from dualrank.propensity.propensity import Propensity
-from dualrank.propensity.regression_em import regression_em
 from dualrank.rankers.network import DNN, Linear
 from dualrank.settings import TrainingSettings
 
@@ -186,7 +185,7 @@ def curve(method: str, log: ClickLog, data: Dataset, ranker: DNN | Linear | None
         settings = TrainingSettings(steps=700)
         return estimate_by_dual_learning(log, data, ranker=Linear(), settings=settings, refits=6)
     if method == "regression-em":
-        return estimate(log, partial(regression_em, dataset=data, ranker=ranker))
+        return estimate_by_regression_em(log, data, ranker=ranker)
     return estimate(log, method)
 
 

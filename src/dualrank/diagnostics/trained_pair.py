@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError
-from dualrank.evaluation.click_check import ClickCheck, Lead
-from dualrank.learning.fit import fit, hold_out
-from dualrank.learning.options import Method
+from dualrank.evaluation.click_check import ClickCheck, Lead, hold_out
+from dualrank.learning.fit import fit
 from dualrank.propensity.bootstrap import Evidence, log_ratio
 from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.rankers.network import DNN
@@ -83,7 +82,7 @@ def train_pair(
     rest, held_out = hold_out(log, HELD_OUT, seed)
     assert held_out is not None
     settings = TrainingSettings(steps=STEPS, seed=seed)
-    methods: tuple[Method, ...] = ("naive", "dla")
+    methods = ("naive", "dla")
     scores = []
     for number, method in enumerate(methods):
 

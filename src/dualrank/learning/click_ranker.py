@@ -14,7 +14,6 @@ from dualrank.errors import DataError
 from dualrank.learning.fit import fit
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN
-from dualrank.settings import TrainingSettings
 
 try:  # What scikit-learn's own tools ask of an estimator; fitting and predicting do without.
     from sklearn.base import BaseEstimator
@@ -61,22 +60,19 @@ class ClickRanker(BaseEstimator):
     ) -> ClickRanker:
         """Train on displayed lists; rows may come in any order."""
         dataset, log = _lists_from_rows(X, clicks, qid, position)
-        settings = TrainingSettings(
+        self.model_ = fit(
+            log,
+            dataset,
+            method=self.method,
+            ranker=DNN(self.hidden),
+            propensity=None if self.examination is None else Propensity.of(self.examination),
+            validation=self.validation,
+            scaling=self.scaling,
             steps=self.steps,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             propensity_rate=self.propensity_rate,
             seed=self.seed,
-        )
-        self.model_ = fit(
-            log,
-            dataset,
-            method=self.method,  # type: ignore[arg-type]
-            ranker=DNN(self.hidden),
-            propensity=None if self.examination is None else Propensity.of(self.examination),
-            validation=self.validation,
-            scaling=self.scaling,
-            settings=settings,
         )
         self.n_features_in_ = dataset.feature_count
         learned = self.model_.propensity

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Literal
 
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.dual_estimate import check_refits, estimate_by_dual_learning
+from dualrank.learning.regression_em import estimate_by_regression_em
 from dualrank.propensity.bootstrap import RESAMPLES
 from dualrank.propensity.estimators import ESTIMATORS, Estimator, estimate, require_shuffled
 from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.propensity.propensity import Propensity
-from dualrank.propensity.regression_em import regression_em
-from dualrank.rankers.network import DNN, Linear
+from dualrank.rankers.ranker import RankerSettings
 from dualrank.settings import TrainingSettings
 
-# Each makes of counted clicks, features, a ranker and a seed what an estimator returns.
-FROM_FEATURES = {"regression-em": regression_em}
-NEED_FEATURES = (*FROM_FEATURES, "dla")
-METHODS = (*ESTIMATORS, *NEED_FEATURES)
+TRAINED = ("regression-em", "dla")
+"""Estimators that train a ranker on the features of the documents."""
+METHODS = (*ESTIMATORS, *TRAINED)
 REFITS = 5
 
 
@@ -39,7 +37,7 @@ def estimate_propensities(
     dataset: Dataset | None = None,
     *,
     methods: Sequence[str | Estimator] | None = None,
-    ranker: DNN | Linear | None = None,
+    ranker: RankerSettings | None = None,
     over: Literal["auto", "queries", "sessions"] = "auto",
     resamples: int = RESAMPLES,
     refits: int = REFITS,
@@ -61,26 +59,31 @@ def estimate_propensities(
         raise DataError("the lists show one position only; there is no examination to compare")
     grouped = GroupedClicks.of(log, over, seed)
     estimates = Estimates()
+
+    def find(method: str | Estimator) -> Propensity:
+        if not isinstance(method, str) or method in ESTIMATORS:
+            if method == "randomisation" and methods is None:
+                require_shuffled(grouped)
+            return estimate(grouped, method, resamples=resamples, seed=seed)
+        if dataset is None:
+            raise DataError("it needs the features of the documents")
+        if method == "regression-em":
+            return estimate_by_regression_em(
+                grouped, dataset, ranker=ranker, resamples=resamples, seed=seed
+            )
+        return estimate_by_dual_learning(
+            log,
+            dataset,
+            ranker=ranker,
+            settings=settings or TrainingSettings(seed=seed),
+            refits=refits,
+            progress=progress,
+        )
+
     for method in METHODS if methods is None else dict.fromkeys(methods):
         name = method if isinstance(method, str) else getattr(method, "__name__", "own")
         try:
-            if method in NEED_FEATURES and dataset is None:
-                raise DataError("it needs the features of the documents")
-            if method == "randomisation" and methods is None:
-                require_shuffled(grouped)
-            if method == "dla" and dataset is not None:
-                estimates.found[name] = estimate_by_dual_learning(
-                    log,
-                    dataset,
-                    ranker=ranker,
-                    settings=settings or TrainingSettings(seed=seed),
-                    refits=refits,
-                    progress=progress,
-                )
-                continue
-            if name in FROM_FEATURES and dataset is not None:
-                method = partial(FROM_FEATURES[name], dataset=dataset, ranker=ranker, seed=seed)
-            estimates.found[name] = estimate(grouped, method, resamples=resamples, seed=seed)
+            estimates.found[name] = find(method)
         except DataError as error:
             estimates.refused[name] = str(error)
     return estimates

@@ -21,6 +21,7 @@ logging ranker knew is taken for examination: the better the logger, the more.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,26 +29,48 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import expit
+from torch import Tensor
 
+from dualrank.corrections.correction import Basis, Correction
+from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
+from dualrank.data.lists import PADDING, RankedLists
 from dualrank.data.scaling import Scaler
 from dualrank.errors import DataError
-from dualrank.propensity.bootstrap import Evidence
+from dualrank.learning.feedback import Labelled
+from dualrank.learning.loop import Loop
+from dualrank.propensity.bootstrap import RESAMPLES, Evidence, with_intervals
 from dualrank.propensity.grouped_clicks import Cells, GroupedClicks
-from dualrank.rankers.network import DNN, Linear, Network
+from dualrank.propensity.propensity import Propensity
+from dualrank.rankers.batch import Shown
+from dualrank.rankers.network import Linear, Network
+from dualrank.rankers.ranker import RankerSettings, Signal, Step
+from dualrank.settings import TrainingSettings
 
-ROUNDS = 25
-STEPS_PER_ROUND = 40
-BATCH = 1_024
-RATE = 4e-3
+TRAINING = TrainingSettings(steps=1_000, batch_size=128, optimizer="adagrad", learning_rate=0.2)
+MOVE = 0.05
 NEWTON_STEPS = 50
 TOLERANCE = 1e-7
 PENALTY = 1.0
 DOCUMENTS_PER_BLOCK = 65_536
 
 
+def estimate_by_regression_em(
+    log: ClickLog | GroupedClicks,
+    dataset: Dataset,
+    *,
+    ranker: RankerSettings | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Propensity:
+    """The curve with its intervals; `ranker` is the regression, linear unless given."""
+    grouped = log if isinstance(log, GroupedClicks) else GroupedClicks.of(log, seed=seed)
+    evidence = regression_em(grouped, dataset, ranker, seed)
+    return with_intervals(evidence, grouped, resamples=resamples, seed=seed)
+
+
 def regression_em(
-    grouped: GroupedClicks, dataset: Dataset, ranker: DNN | Linear | None = None, seed: int = 0
+    grouped: GroupedClicks, dataset: Dataset, ranker: RankerSettings | None = None, seed: int = 0
 ) -> Evidence:
     """The most likely curve beside a regression of relevance, and the groups' scores at it."""
     clicks = np.bincount(grouped.cells.position, grouped.cells.clicks, grouped.depth)
@@ -64,10 +87,8 @@ def regression_em(
     cells = _numbered(grouped.cells)
     shown = np.unique(grouped.cells.document)
     features = Scaler.fit(dataset.features, kind="standard").transform(dataset.features[shown])
-    ranker = Linear() if ranker is None else ranker
-    if isinstance(ranker, DNN) and ranker.hidden:
-        network = ranker.build(features.shape[1], seed)
-        features = _hidden_layer(network, features, cells, seed)
+    hidden = _hidden_layer(ranker or Linear(), features, grouped, cells, seed)
+    features = features if hidden is None else hidden
     # Of documents that are all alike the scale of p cannot be told: tell them apart first.
     summit = _climb(_climb(_Point.start(cells, features), scale=False))
     depth = grouped.depth
@@ -97,8 +118,7 @@ class _Point:
     @classmethod
     def start(cls, cells: Cells, features: NDArray[np.float32]) -> _Point:
         """Relevance the same for all documents, examination in proportion to clicks."""
-        clicks = np.bincount(cells.position, cells.clicks)
-        rate = clicks / np.bincount(cells.position, cells.impressions)
+        rate = _click_through(cells)
         inputs = np.column_stack([features, np.ones(len(features), dtype=np.float32)])
         weights = np.zeros(inputs.shape[1])
         weights[-1] = np.log(rate[0] / (1 - min(rate[0], 0.99)))
@@ -198,47 +218,84 @@ def _climb(here: _Point, *, scale: bool = True) -> _Point:
     return here
 
 
+class RegressionEM(Correction):
+    """The E- and M-steps of the hidden layers, as a correction on the training loop.
+
+    With γ = σ(f) and mean clicks c, an unclicked document was relevant, or was examined, with
+
+        P(r | c) = c + (1 − c) γ (1 − p)/(1 − pγ),    P(o | c) = c + (1 − c) p (1 − γ)/(1 − pγ).
+
+    γ − P(r | c) is the slope of the negative log-likelihood in f, and p moves towards the mean of
+    P(o | c) at its position.
+    """
+
+    clicked_only = False
+    learns = True
+
+    def __init__(self, examination: Tensor) -> None:
+        self._p = examination
+
+    @classmethod
+    def build(cls, basis: Basis) -> RegressionEM:
+        """Examination the same at all positions."""
+        return cls(torch.full((basis.depth,), 0.5))
+
+    def signal(self, scores: Tensor, shown: Shown) -> Signal:
+        """Expected relevance for the ranker, expected examination for p."""
+        gamma, c = torch.sigmoid(scores), shown.labels
+        u = self._p * gamma
+        skipped = (1 - c) / (1 - u)
+        relevant = c + skipped * gamma * (1 - self._p)
+        examined = (c + skipped * self._p * (1 - gamma)) * shown.weight
+        loss = -(c * torch.log(u) + (1 - c) * torch.log1p(-u)) * shown.weight
+        return Signal(
+            loss=loss.sum(),
+            slope=(gamma - relevant) * shown.weight,
+            curvature=lambda: gamma * (1 - gamma) * shown.weight,
+            clicks=c.sum(),
+            evidence=[examined.sum(0), shown.weight.sum(0)],
+        )
+
+    def learn(self, evidence: Sequence[Tensor], step: Step) -> None:
+        """Move p some of the way to the mean examination of these lists."""
+        examined, shown = evidence
+        mean = torch.where(shown > 0, examined / shown.clamp(min=1), self._p)
+        self._p = torch.lerp(self._p, mean, MOVE).clamp(1e-4, 1 - 1e-4)
+
+
 def _hidden_layer(
-    network: Network, features: NDArray[np.float32], cells: Cells, seed: int
-) -> NDArray[np.float32]:
-    """Train the network by rounds of E- and M-steps; what its last hidden layer makes of x."""
-    rng = np.random.default_rng([seed, 0x_2E6E])
-    x = torch.from_numpy(features)
-    documents = len(features)
-    shown = np.bincount(cells.document, cells.impressions, documents)
-    tickets = np.cumsum(shown)
-    optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
+    settings: RankerSettings,
+    features: NDArray[np.float32],
+    grouped: GroupedClicks,
+    cells: Cells,
+    seed: int,
+) -> NDArray[np.float32] | None:
+    """What the last hidden layer of a trained network makes of x; None where there is none."""
+    network = settings.build(features.shape[1], seed)
+    if not isinstance(network, Network) or len(network.sizes) < 3:
+        return None
+    lists = len(grouped.lists)
+    sessions = np.bincount(grouped.list_of, grouped.sessions, lists).astype(np.int64)
+    clicks = np.zeros((lists, grouped.depth))
+    np.add.at(clicks, grouped.list_of, grouped.clicks)
+    number = np.full(int(grouped.lists.documents.max()) + 2, PADDING, dtype=np.int32)
+    shown = np.unique(grouped.lists.documents[grouped.lists.mask])
+    number[shown] = np.arange(len(shown))
+    renumbered = RankedLists(number[grouped.lists.documents], grouped.lists.queries)
+    feedback = Labelled(renumbered, clicks / np.maximum(sessions, 1)[:, None], sessions)
+    rate = np.bincount(cells.position, cells.clicks) / np.bincount(
+        cells.position, cells.impressions
+    )
+    start = torch.from_numpy(np.minimum(2 * rate, 0.9)).float()
+    training = replace(TRAINING, seed=seed)
+    Loop(network, torch.from_numpy(features), feedback, RegressionEM(start), training).run()
+    return network.last_hidden(features)
+
+
+def _click_through(cells: Cells) -> NDArray[np.float64]:
+    """By position."""
     clicks = np.bincount(cells.position, cells.clicks)
-    impressions = np.bincount(cells.position, cells.impressions)
-    p = np.minimum(2 * clicks / impressions, 0.9)
-    left = cells.impressions - cells.clicks
-    for _ in range(ROUNDS):
-        gamma = expit(network.predict(features).astype(np.float64))[cells.document]
-        at = p[cells.position]
-        neither = 1 - at * gamma
-        relevant = cells.clicks + left * gamma * (1 - at) / neither
-        examined = cells.clicks + left * at * (1 - gamma) / neither
-        p = np.bincount(cells.position, examined) / impressions
-        labels = torch.from_numpy(np.bincount(cells.document, relevant, documents) / shown).float()
-        for _ in range(STEPS_PER_ROUND):
-            luck = rng.random(BATCH) * tickets[-1]
-            chosen = torch.from_numpy(np.searchsorted(tickets, luck, side="right"))
-            loss = torch.nn.functional.binary_cross_entropy_with_logits(
-                network(x[chosen]), labels[chosen]
-            )
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-    return _inside(network, features)
-
-
-@torch.no_grad()
-def _inside(network: Network, features: NDArray[np.float32]) -> NDArray[np.float32]:
-    h = torch.from_numpy(features)
-    layers = zip(network.weights[:-1], network.biases[:-1], strict=True)
-    for weight, bias in layers:
-        h = torch.nn.functional.elu(torch.addmm(bias, h, weight.t()))
-    return h.numpy()
+    return clicks / np.bincount(cells.position, cells.impressions)
 
 
 def _numbered(cells: Cells) -> Cells:
