@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrank.errors import DataError, SettingsError
+from dualrank.extras import require
 from dualrank.learning.model import Model
 from dualrank.storage import atomic_file
 from dualrank.version import __version__
@@ -29,13 +30,9 @@ def export_onnx(
     Returns the largest difference between the two on `sample`, by default on documents that are
     drawn around the training data. Above 1e-5 nothing is written.
     """
-    try:
-        import onnxruntime
-        from onnx import checker
-    except ImportError as error:
-        raise SettingsError("ONNX needs more packages: pip install 'dualrank[onnx]'") from error
+    onnxruntime = require("onnx", "onnxruntime")
     graph = _graph(model)
-    checker.check_model(graph)
+    require("onnx", "onnx.checker").check_model(graph)
     content = graph.SerializeToString()
     features = _around_training(model, seed) if sample is None else sample.astype(np.float32)
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
