@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dualrank.cli.options import Typed, add_command, imports
+from dualrank.cli.options import Typed, Without, add_command, imports
 from dualrank.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Settings:
     names: Annotated[tuple[str, ...] | None, "Names, separated by commas.", ","] = None
     contexts: Annotated[tuple[str, ...], "Repeatable."] = ()
     columns: Annotated[Mapping[str, str], "Repeatable."] = field(default_factory=dict)
-    share: Annotated[float, "A share.", {"min": 0, "max": 1}] = 0.5
+    share: Annotated[float, "A share.", {"name": "--part", "min": 0, "max": 1}] = 0.5
     seed: int = 0
     hidden: Decimal | None = None
 
@@ -96,7 +96,7 @@ def test_defaults_are_those_of_the_dataclass(work, received):
         (["--context", "a,b", "--context", "c"], {"contexts": ("a,b", "c")}),
         (["--column", "doc_id=item", "--column", "a=b=c"],
          {"columns": {"doc_id": "item", "a": "b=c"}}),
-        (["--share", "0.25"], {"share": 0.25}),
+        (["--part", "0.25"], {"share": 0.25}),
     ],
 )  # fmt: skip
 def test_what_is_typed_reaches_its_field(work, received, words, expected):
@@ -122,7 +122,7 @@ def test_wrong_values_are_said_in_options(work, words, sentence):
     assert str(run(work, "x", *words).exception) == sentence
 
 
-@pytest.mark.parametrize("words", [["--kind", "odd"], ["--share", "2"], ["--no-quiet"]])
+@pytest.mark.parametrize("words", [["--kind", "odd"], ["--part", "2"], ["--no-quiet"]])
 def test_words_that_typer_refuses(work, words):
     assert run(work, "x", *words).exit_code == 2
 
@@ -146,6 +146,17 @@ def test_a_field_of_two_dataclasses_is_one_option():
     assert run(both).exit_code == 2
     assert run(both, "--out", "file", "--first-step", "9").exit_code == 0
     assert found == [(Settings(first_step=9), Other(Path("file"), 9))]
+
+
+def test_fields_can_be_left_out():
+    found = []
+
+    def some(*, settings: Annotated[Settings, Without("first_step")]) -> None:
+        found.append(settings)
+
+    assert run(some, "--first-step", "9").exit_code == 2
+    assert run(some, "--quiet").exit_code == 0
+    assert found == [Settings(quiet=True)]
 
 
 def test_names_are_imported_when_the_command_is_asked_for():

@@ -1,13 +1,15 @@
 """A plain function as a command: a parameter that is a dataclass becomes an option per field.
 
 A field is an option if its annotation says so, `Annotated[int, "Training steps."]`; others keep
-their default. A dictionary after the help has further keywords of `typer.Option`: `{"min": 1}`.
+their default. A dictionary after the help has further keywords of `typer.Option`: `{"min": 1}`, or
+another `name`.
 A field `first_position` is `--first-position`; a `Literal` is a choice, a bool a flag. Tuples of
 numbers are given with commas; tuples of text (`contexts`) one by one (`--context`), or with commas
 where `","` stands after the help; mappings (`columns`) as `--column KEY=VALUE`.
 
 A name that several dataclasses, or a dataclass and the function itself, have is one option for
-all of them. A parameter of type `Typed` gets what the user typed, by name, without any default.
+all of them. `Annotated[Settings, Without("seed")]` leaves fields out. A parameter of type `Typed`
+gets what the user typed, by name, without any default.
 """
 
 from __future__ import annotations
@@ -32,6 +34,13 @@ Function = TypeVar("Function", bound=Callable[..., None])
 
 class Typed(dict[str, Any]):
     """What the user typed, by the names of fields and parameters."""
+
+
+class Without:
+    """Fields that a command does not offer; they keep their default."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
 
 
 def imports(*places: str) -> Callable[[Function], Function]:
@@ -73,11 +82,13 @@ def expanded(function: Callable[..., None]) -> Callable[..., None]:
     late = [place.split(":") for place in getattr(function, "places", ())]
     names = {name: getattr(import_module(module), name) for module, name in late}
     own = inspect.signature(function, locals=names, eval_str=True).parameters
-    kinds: dict[str, type[Any]] = {
-        name: parameter.annotation
-        for name, parameter in own.items()
-        if inspect.isclass(parameter.annotation) and dataclasses.is_dataclass(parameter.annotation)
-    }
+    kinds: dict[str, type[Any]] = {}
+    hidden: dict[str, set[str]] = {}
+    for name, parameter in own.items():
+        kind, *notes = get_args(parameter.annotation) or (parameter.annotation,)
+        if inspect.isclass(kind) and dataclasses.is_dataclass(kind):
+            kinds[name] = kind
+            hidden[name] = {n for note in notes if isinstance(note, Without) for n in note.names}
     typed = [name for name, parameter in own.items() if parameter.annotation is Typed]
     parameters: dict[str, inspect.Parameter] = {}
     readers: dict[str, Callable[[Any], Any]] = {}
@@ -85,7 +96,7 @@ def expanded(function: Callable[..., None]) -> Callable[..., None]:
         if name not in kinds and name not in typed:
             parameters[name] = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         for field, annotation in _fields(kinds[name]) if name in kinds else ():
-            if field.name not in parameters and field.name not in own:
+            if field.name not in {*parameters, *own, *hidden[name]}:
                 parameters[field.name], readers[field.name] = _option(field, annotation)
 
     def command(context: typer.Context, **values: Any) -> None:
@@ -94,7 +105,7 @@ def expanded(function: Callable[..., None]) -> Callable[..., None]:
             values |= {name: read(values[name]) for name, read in readers.items()}
             given = {name: values[name] for name in own if name in values}
             for name, kind in kinds.items():
-                fields = {field.name for field in dataclasses.fields(kind)}
+                fields = {field.name for field in dataclasses.fields(kind)} - hidden[name]
                 given[name] = kind(**{key: values[key] for key in fields & values.keys()})
             for name in typed:
                 given[name] = Typed((k, v) for k, v in values.items() if _is_typed(context, k))
@@ -144,7 +155,7 @@ def _option(
     union = get_origin(kind) in (Union, UnionType)
     inner = next(part for part in get_args(kind) if part is not NoneType) if union else kind
     holds, items = get_origin(inner), get_args(inner)
-    name = "--" + field.name.replace("_", "-")
+    name = more.pop("name", "--" + field.name.replace("_", "-"))
     read: Callable[[Any], Any] | None = None
     if holds is tuple and (items[0] is not str or "," in texts):
         kind, read = str | None, partial(_split, name, items[0])

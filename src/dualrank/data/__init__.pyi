@@ -2,6 +2,7 @@ from .click_log import ClickLog as ClickLog
 from .dataset import Dataset as Dataset
 from .dataset import Splits as Splits
 from .features import read_features as read_features
+from .generator import PresetName as PresetName
 from .generator import generate_splits as generate_splits
 from .interventions import join_lists as join_lists
 from .interventions import shuffle_lists as shuffle_lists

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import dualrank as dr
 from dualrank.clicks import Independent, PositionBasedUser
-from dualrank.data import RankedLists
+from dualrank.data import PresetName, RankedLists
 from dualrank.errors import SettingsError
 from dualrank.evaluation import PAPER_METRICS, Evaluator
 from dualrank.learning import Loop, Progress
@@ -52,7 +52,7 @@ from dualrank.report import (
 )
 from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.comparison_with_dla import compare_with_dla
-from dualrank.reproduce.experiment import Experiment, Preset, Task, Trained
+from dualrank.reproduce.experiment import Experiment, Task, Trained
 from dualrank.reproduce.findings import POSITION_BASED, over_how_many_seeds
 from dualrank.reproduce.simulation import Simulation, simulation_of
 from dualrank.reproduce.table_2_rows import (
@@ -124,7 +124,7 @@ class Drift(Experiment):
     name = "drift"
     title = "Learning to rank from biased clicks while users change"
 
-    preset: Annotated[Preset, "Size of the generated data and of the training."] = "laptop"
+    preset: Annotated[PresetName, "Size of the generated data and of the training."] = "laptop"
     world: Annotated[int, "The seed of the generated world.", {"min": 0}] = 0
     before: Annotated[float, "The severity at first.", {"min": 0}] = 0.5
     after: Annotated[float, "The severity after the jump.", {"min": 0}] = 1.5

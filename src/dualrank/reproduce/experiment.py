@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from dualrank.errors import SettingsError
 from dualrank.learning import Progress
 from dualrank.report import Results, Run, Sheet
-
-Preset = Literal["tiny", "laptop", "full"]
 
 
 @dataclass(frozen=True)

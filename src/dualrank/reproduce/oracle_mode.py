@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import dualrank as dr
 from dualrank.clicks import PositionBasedUser
+from dualrank.data import PresetName
 from dualrank.errors import SettingsError
 from dualrank.learning import Progress
 from dualrank.report import Results, Sheet, results_sheet
@@ -17,7 +18,6 @@ from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.comparison_with_dla import compare_with_dla
 from dualrank.reproduce.experiment import (
     Experiment,
-    Preset,
     Task,
     Trained,
     require_known,
@@ -68,7 +68,7 @@ class OracleMode(Experiment):
     ] = None
     root: Annotated[Path | None, "The folder of the downloaded set."] = None
     fold: Annotated[str, "The fold of sets that have several; all: another for every seed."] = "1"
-    preset: Annotated[Preset, "Size of the generated data and of the training."] = "laptop"
+    preset: Annotated[PresetName, "Size of the generated data and of the training."] = "laptop"
     world: Annotated[int, "The seed of the generated world.", {"min": 0}] = 0
     tune: Annotated[bool, "Search the paper's ranges on validation data."] = False
     steps: Annotated[int | None, "Training steps.", {"min": 1}] = None

@@ -9,12 +9,13 @@ from typing import Annotated, Any
 
 import dualrank as dr
 from dualrank.clicks import PositionBasedUser
+from dualrank.data import PresetName
 from dualrank.errors import SettingsError
 from dualrank.learning import Progress
 from dualrank.report import Results, Sheet, results_sheet
 from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.comparison_with_dla import compare_at_each
-from dualrank.reproduce.experiment import Experiment, Preset, Task, Trained
+from dualrank.reproduce.experiment import Experiment, Task, Trained
 from dualrank.reproduce.findings import POSITION_BASED, findings, ranges
 from dualrank.reproduce.simulation import simulation_of
 from dualrank.reproduce.table_2_rows import Hyperparameters, Users, preset_of, run_method
@@ -38,7 +39,7 @@ class RealisticMode(Experiment):
     name = "realistic-mode"
     title = "Learning to rank from biased clicks: realistic mode"
 
-    preset: Annotated[Preset, "Size of the generated data and of the training."] = "laptop"
+    preset: Annotated[PresetName, "Size of the generated data and of the training."] = "laptop"
     world: Annotated[int, "The seed of the generated world.", {"min": 0}] = 0
     etas: Annotated[tuple[float, ...], "Severities in training, separated by commas."] = field(
         default=ETAS, repr=False

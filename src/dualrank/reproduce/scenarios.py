@@ -20,7 +20,15 @@ from numpy.typing import NDArray
 
 import dualrank as dr
 from dualrank.clicks import CascadeUser, PositionBasedUser, TrustingUser, User
-from dualrank.data import ClickLog, Dataset, RankedLists, join_lists, shuffle_lists, top_lists
+from dualrank.data import (
+    ClickLog,
+    Dataset,
+    PresetName,
+    RankedLists,
+    join_lists,
+    shuffle_lists,
+    top_lists,
+)
 from dualrank.diagnostics import JOINT
 from dualrank.errors import SettingsError
 from dualrank.learning import Judgments, Plan, Progress, candidates, choose, part_of
@@ -45,7 +53,6 @@ from dualrank.report import (
 from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.experiment import (
     Experiment,
-    Preset,
     Task,
     Trained,
     require_known,
@@ -121,7 +128,7 @@ class Scenarios(Experiment):
     name = "scenarios"
     title = "Where dual learning is right, and where it is not"
 
-    preset: Annotated[Preset, "Size of the generated data."] = "laptop"
+    preset: Annotated[PresetName, "Size of the generated data."] = "laptop"
     world: Annotated[int, "The seed of the generated world.", {"min": 0}] = 0
     only: Annotated[tuple[str, ...] | None, "Only these scenarios, separated by commas.", ","] = (
         field(default=None, repr=False)

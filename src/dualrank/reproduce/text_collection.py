@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zstandard
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from dualrank.data import Dataset
@@ -204,12 +204,10 @@ def _split(data: Dataset, chosen: dict[str, str]) -> TextSplits:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open("rb") as file:
-        stream = zstandard.ZstdDecompressor().stream_reader(file)
+    with pa.input_stream(path, compression="zstd") as stream:
         yield from map(json.loads, io.TextIOWrapper(stream, "utf-8"))
 
 
 def _columns(path: Path) -> list[list[str]]:
-    with path.open("rb") as file:
-        stream = zstandard.ZstdDecompressor().stream_reader(file)
+    with pa.input_stream(path, compression="zstd") as stream:
         return [line.rstrip("\n").split("\t") for line in io.TextIOWrapper(stream, "utf-8")]
