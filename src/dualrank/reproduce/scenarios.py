@@ -360,7 +360,7 @@ class ScenarioRow:
     def row(self) -> Row:
         """As the table shows it."""
         lead = f"{np.mean(self.leads):+.1f} ({min(self.leads):+.1f} to {max(self.leads):+.1f})"
-        cells = (
+        cells: tuple[Cell | str, ...] = (
             *(Cell.of(self.values[name], decimals=4) for name in HEADINGS),
             _signed(f"{self.gains().mean():+.4f}"),
             _signed(lead),

@@ -192,7 +192,7 @@ class ClickModels(Experiment):
             assert self.collection
 
     @property
-    def _own(self) -> dict[str, Path | None]:
+    def _own(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("pages", "queries", "log", "judgments")}
 
     @property
