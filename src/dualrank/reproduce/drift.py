@@ -38,17 +38,14 @@ from dualrank.report import (
     band_caption,
     extra,
     few_ticks,
-    label_ends,
+    lines_figure,
     log_scale,
     method,
-    method_labels,
     method_line,
     metric_label,
-    new_figure,
     ordered_methods,
     over_seeds,
     results_sheet,
-    title,
 )
 from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.comparison_with_dla import compare_with_dla
@@ -433,79 +430,77 @@ def exhibits(results: Results, found: dict[str, Streams], severity: Severity) ->
 
 def weight_figure(found: dict[str, Streams], severity: Severity, sessions: float) -> Figure | None:
     """The weight of a click at some positions as training goes on, learned and true."""
-    if not found:
-        return None
-    figure, (ax,) = new_figure(1)
-    first = next(iter(found.values()))
-    x = first.moments * sessions
-    shown = [position for position in SHOWN_POSITIONS if position <= first.truth.shape[1]]
-    for position in shown:
-        # Wide and pale below the others: where an estimate is right, it still shows.
-        ax.plot(x, first.truth[:, position - 1], color=LIGHT["ink"], lw=6, alpha=0.2)
-    ends = {}
+    lines = {}
     for name, stream in found.items():
         assert stream.weights is not None
-        for position in shown:
-            curve = over_seeds(stream.weights[:, :, position - 1], log=True)
-            method_line(ax, name, x, *curve, marks=False)
-        ends[name] = float(stream.weights[:, -1, shown[-1] - 1].mean())
-    log_scale(ax)
-    row = first.at(severity.ramp[0])
-    for position in shown:
-        ax.annotate(
-            f"position {position}",
-            (x[row], first.truth[row, position - 1]),
-            xytext=(-2, 6),
-            textcoords="offset points",
-            ha="right",
-            color=LIGHT["muted"],
-            fontsize=TEXT - 1,
-        )
-    _finish(figure, ax, "Inverse propensity weight (log scale)", ends, sessions)
-    return figure
+        shown = [position for position in SHOWN_POSITIONS if position <= stream.weights.shape[2]]
+        curves = {p: over_seeds(stream.weights[:, :, p - 1], log=True) for p in shown}
+        lines[name] = stream.moments * sessions, curves
+
+    def axes(ax: Axes) -> None:
+        for name, (x, curves) in lines.items():
+            for position in list(curves)[:-1]:
+                method_line(ax, name, x, *curves[position], marks=False)
+        stream = next(iter(found.values()))
+        x, row = stream.moments * sessions, stream.at(severity.ramp[0])
+        for position in curves:
+            truth = stream.truth[:, position - 1]
+            # Wide and pale below the others: where an estimate is right, it still shows.
+            ax.plot(x, truth, color=LIGHT["ink"], lw=6, alpha=0.2, zorder=1)
+            ax.annotate(
+                f"position {position}",
+                (x[row], truth[row]),
+                xytext=(-2, 6),
+                textcoords="offset points",
+                ha="right",
+                color=LIGHT["muted"],
+                fontsize=TEXT - 1,
+            )
+        log_scale(ax)
+        _time_axis(ax)
+
+    last = {name: (x, list(curves.values())[-1]) for name, (x, curves) in lines.items()}
+    heading = "Inverse propensity weight (log scale)"
+    return lines_figure(last, heading, "sessions", axes, marks=False)
 
 
 def error_figure(found: dict[str, Streams], sessions: float) -> Figure | None:
     """The largest relative error of the weights over positions, as training goes on."""
-    if not found:
-        return None
-    figure, (ax,) = new_figure(1)
-    ends = {}
-    for name, stream in found.items():
-        curve = over_seeds(stream.largest_errors, log=True)
-        method_line(ax, name, stream.moments * sessions, *curve, marks=False)
-        ends[name] = float(curve[0][-1])
-    ax.axhline(GOAL, color=LIGHT["muted"], lw=0.8, ls=(0, (2, 3)))
-    ax.set_yscale("log")
-    ax.minorticks_off()
-    ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
-    _finish(figure, ax, "Largest error of a weight (log scale)", ends, sessions)
-    return figure
+
+    def axes(ax: Axes) -> None:
+        ax.axhline(GOAL, color=LIGHT["muted"], lw=0.8, ls=(0, (2, 3)))
+        ax.set_yscale("log")
+        ax.minorticks_off()
+        ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
+        _time_axis(ax)
+
+    lines = {
+        name: (stream.moments * sessions, over_seeds(stream.largest_errors, log=True))
+        for name, stream in found.items()
+    }
+    heading = "Largest error of a weight (log scale)"
+    return lines_figure(lines, heading, "sessions", axes, marks=False)
 
 
-def quality_figure(found: dict[str, Streams], severity: Severity, sessions: float) -> Figure:
+def quality_figure(found: dict[str, Streams], severity: Severity, sessions: float) -> Figure | None:
     """Ranking quality on test queries as training goes on."""
-    figure, (ax,) = new_figure(1)
-    plateau = severity.jump * sessions, severity.ramp[0] * sessions
-    ax.axvspan(*plateau, color=LIGHT["ink"], alpha=0.06, lw=0)
-    ends = {}
-    for name, stream in found.items():
-        x = stream.moments * sessions
-        method_line(ax, name, x, *over_seeds(stream.quality), marks=False)
-        ends[name] = float(stream.quality[:, -1].mean())
-    _finish(figure, ax, f"{metric_label(METRIC)} on test queries", ends, sessions)
-    return figure
+
+    def axes(ax: Axes) -> None:
+        plateau = severity.jump * sessions, severity.ramp[0] * sessions
+        ax.axvspan(*plateau, color=LIGHT["ink"], alpha=0.06, lw=0)
+        _time_axis(ax)
+
+    lines = {
+        name: (stream.moments * sessions, over_seeds(stream.quality))
+        for name, stream in found.items()
+    }
+    heading = f"{metric_label(METRIC)} on test queries"
+    return lines_figure(lines, heading, "sessions", axes, marks=False)
 
 
-def _finish(
-    figure: Figure, ax: Axes, heading: str, ends: dict[str, float], sessions: float
-) -> None:
-    """The axis of time, the title, and the methods at the ends of their lines."""
-    ax.set_xlabel("sessions")
+def _time_axis(ax: Axes) -> None:
     few_ticks(ax, "x")
     ax.xaxis.set_major_formatter(lambda value, _: f"{value / 1e6:g} M" if value else "0")
-    title(ax, heading)
-    label_ends(figure, ax, dict.fromkeys(ends, sessions), ends, method_labels(ends))
 
 
 def _percent(of_seeds: Floats) -> str:

@@ -47,6 +47,7 @@ from dualrank.report import (
     Sheet,
     Table,
     extra,
+    name_rows,
     new_figure,
     title,
 )
@@ -422,13 +423,7 @@ def gains_figure(rows: Sequence[ScenarioRow]) -> Figure:
                 zorder=4,
                 **EDGE,
             )
-    ax.set_yticks(range(len(rows)), [row.title for row in reversed(rows)])
-    ax.tick_params(axis="y", labelcolor=LIGHT["ink"])
-    ax.set_ylim(-0.6, len(rows) - 0.4)
-    ax.margins(x=0.06)
-    ax.grid(visible=False, axis="y")
-    ax.grid(axis="x", color=LIGHT["line"], lw=0.8)
-    ax.spines["bottom"].set_visible(False)
+    name_rows(ax, [row.title for row in reversed(rows)])
     ax.locator_params(axis="x", nbins=9, steps=[1, 2, 5, 10])
     ax.xaxis.set_major_formatter(lambda value, _: _signed(f"{value:+.2g}") if value else "naive")
     ax.legend(loc="upper left", **LEGEND)
