@@ -150,14 +150,14 @@ class ClickModels(Experiment):
     steps: Annotated[int, "Training steps.", {"min": 1}] = HYPERPARAMETERS.training.steps
     size: WebSize = field(default_factory=WebSize)
     """How large the generated web is."""
-    features: Path | None = None
-    """Where the features of the own pages were written, by `prepared`."""
+    own: OwnLog | None = None
+    """The own data, once `prepared` has read the pages."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         missing = [name for name, path in self._own.items() if path is None]
         if 0 < len(missing) < len(self._own):
-            given = ", ".join(f"{name}=" for name in missing)
+            given = ", ".join(f"{name}=PATH" for name in missing)
             raise SettingsError(
                 f"own data are pages, queries, log and judgments; give also {given}"
             )
@@ -191,8 +191,8 @@ class ClickModels(Experiment):
     @cached_property
     def collection(self) -> TextCollection | OwnLog:
         """What is learned from and tested on."""
-        if self.features is not None and self.log is not None and self.judgments is not None:
-            return OwnLog.of(self.features, self.log, self.judgments, self.min_sessions)
+        if self.own is not None:
+            return self.own
         return TextCollection(self.data, None if self.data == "small-web" else self.root, self.size)
 
     @property
@@ -209,13 +209,14 @@ class ClickModels(Experiment):
 
     def prepared(self, out: Path, progress: Progress) -> ClickModels:
         """With the features of the own pages, which are read once."""
-        if not self.is_own or self.features is not None:
+        if self.log is None or self.judgments is None or self.own is not None:
             return self
         tokeniser = Tokeniser(self.stemmer, self.stop_words, self.chinese)
         found = extract_own(**self._own, tokeniser=tokeniser, progress=progress)
         found.warn()
-        found.write(out / "features.parquet")
-        return replace(self, features=out / "features.parquet")
+        features = out / "features.parquet"
+        found.write(features)
+        return replace(self, own=OwnLog.of(features, self.log, self.judgments, self.min_sessions))
 
     def tasks(self) -> list[Task]:
         """One per seed, log and method; what learns nothing from clicks needs one log only."""
