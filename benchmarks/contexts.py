@@ -11,11 +11,11 @@ import sys
 
 import numpy as np
 import torch
+from dualrank.corrections.weighting import DualLearning
 
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.corrections.losses import masked_log_softmax
 from dualrank.corrections.position_models import CONTEXT_SPREAD, ContextualPositions
-from dualrank.corrections.weighting import DualLearning
 from dualrank.settings import TrainingSettings
 
 DEPTH, LISTS, FREQUENT, SEEDS, STEPS = 10, 30, 50_000, 10, 600

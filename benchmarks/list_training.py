@@ -22,12 +22,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from dualrank.corrections.weighting import DualLearning
 
 from benchmarks.log_reduction import FEATURES, LISTS, paper_log
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.sampling import sample_log
 from dualrank.corrections.position_models import PositionVariables
-from dualrank.corrections.weighting import DualLearning
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.generator import World

@@ -24,11 +24,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from dualrank.corrections.weighting import DualLearning, GivenPropensity, NoCorrection, Weighting
 from numpy.typing import NDArray
 from torch import Tensor
 
 from dualrank.corrections.position_models import PositionVariables
-from dualrank.corrections.weighting import DualLearning, GivenPropensity, NoCorrection, Weighting
 from dualrank.data.click_log import ClickLog
 from dualrank.data.scaling import Scaler
 from dualrank.evaluation.click_check import ClickCheck

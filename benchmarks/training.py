@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from dualrank.corrections.weighting import DualLearning, NoCorrection
 
 from benchmarks.timing import seconds
 from dualrank.clicks.position_based import PositionBasedUser
-from dualrank.corrections.weighting import DualLearning, NoCorrection
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
 from dualrank.learning.checkpoint import write_checkpoint

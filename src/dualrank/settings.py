@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import Annotated, Literal, get_args, get_type_hints
 
 from dualrank.errors import SettingsError
 from dualrank.evaluation.metric import Metric
@@ -19,29 +19,31 @@ class TrainingSettings:
     that fall linearly to zero, because inverse propensity weights make single steps noisy, and a
     propensity model that moves faster than the ranker, because it has ten parameters and the
     ranker's correction depends on it.
+
+    `normalisation` divides the loss by the number of sessions, as equation (11) of the paper, or by
+    the batch's sum of weighted clicks, as its code did: they are different optimisers. `max_weight`
+    clips inverse weights, since `exp(s_1 − s_i)` is unbounded. More than one of `threads` pays for
+    large networks only, and can make small ones much slower.
     """
 
-    steps: int = 3_000
-    batch_size: int = 256
-    optimizer: Literal["sgd", "adagrad"] = "sgd"
-    learning_rate: float = 0.2
-    propensity_rate: float = 1.0
-    schedule: Literal["linear", "constant"] = "linear"
-    normalisation: Literal["sessions", "clicks"] = "sessions"
-    """Divide the loss by the number of sessions, as equation (11) of the paper, or by the batch's
-    sum of weighted clicks, as its code did. They are different optimisers."""
-    gradient_clip: float = 5.0
-    max_weight: float = 1_000.0
-    """Inverse weights are clipped here. `exp(s_1 − s_i)` is unbounded."""
-    weight_decay: float = 0.0
-    metric: str = "ndcg@10"
+    steps: Annotated[int, "Training steps."] = 3_000
+    batch_size: Annotated[int, "Lists per step."] = 256
+    optimizer: Annotated[Literal["sgd", "adagrad"], "sgd or adagrad."] = "sgd"
+    learning_rate: Annotated[float, "The ranker's rate."] = 0.2
+    propensity_rate: Annotated[float, "The propensity model's rate."] = 1.0
+    schedule: Annotated[Literal["linear", "constant"], "Rates: linear or constant."] = "linear"
+    normalisation: Annotated[
+        Literal["sessions", "clicks"], "The loss is divided by: sessions or clicks."
+    ] = "sessions"
+    gradient_clip: Annotated[float, "Clips gradients."] = 5.0
+    max_weight: Annotated[float, "Clips inverse weights."] = 1_000.0
+    weight_decay: Annotated[float, "L2 regularisation."] = 0.0
+    metric: Annotated[str, "Keeps the best ranker, where validation is judged."] = "ndcg@10"
     validate_every: int = 200
     checkpoint_every: int = 200
-    threads: int = 1
-    """More than one pays for large networks only, and can make small ones much slower."""
-    device: str = "auto"
-    """Where steps are computed: `cpu`, `cuda`, `cuda:n`, or `auto`, a GPU where there is one."""
-    seed: int = 0
+    threads: Annotated[int, "Threads of a training step."] = 1
+    device: Annotated[str, "auto (a GPU where there is one), cpu, cuda or cuda:n."] = "auto"
+    seed: Annotated[int, "The seed of everything random."] = 0
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch_size", "validate_every", "checkpoint_every", "threads"):
@@ -57,13 +59,15 @@ class TrainingSettings:
             raise SettingsError(f"weight_decay must be 0 or more, not {self.weight_decay}")
         if self.seed < 0:
             raise SettingsError(f"seed must be 0 or more, not {self.seed}")
-        choices = {
-            "optimizer": ("sgd", "adagrad"),
-            "schedule": ("linear", "constant"),
-            "normalisation": ("sessions", "clicks"),
-        }
-        for name, known in choices.items():
+        for name, known in _choices().items():
             if getattr(self, name) not in known:
                 raise SettingsError(
                     f"{name} is one of {', '.join(known)}, not {getattr(self, name)!r}"
                 )
+
+
+def _choices() -> dict[str, tuple[str, ...]]:
+    """The settings that are one of a few words."""
+    hints = get_type_hints(TrainingSettings)
+    named = {field.name: get_args(hints[field.name]) for field in fields(TrainingSettings)}
+    return {name: words for name, words in named.items() if words}

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from dualrank.corrections.weighting import DualLearning, GivenPropensity, NoCorrection
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -11,7 +12,6 @@ from dualrank.corrections.position_models import (
     PositionNetwork,
     RecurrentPositions,
 )
-from dualrank.corrections.weighting import DualLearning, GivenPropensity, NoCorrection
 from dualrank.data.lists import PADDING
 from dualrank.errors import SettingsError
 from dualrank.learning.device import choose_device

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from dualrank.corrections.weighting import DualLearning
 
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.sampling import sample_log
 from dualrank.clicks.users import CascadeUser
 from dualrank.corrections.position_models import PositionVariables
-from dualrank.corrections.weighting import DualLearning
 from dualrank.data.click_log import ClickLog, Column
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import PADDING, RankedLists, top_lists

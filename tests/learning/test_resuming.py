@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from dualrank.corrections.weighting import DualLearning, NoCorrection
 
 from dualrank.corrections.position_models import (
     ContextualPositions,
@@ -16,7 +17,6 @@ from dualrank.corrections.position_models import (
     PositionVariables,
     RecurrentPositions,
 )
-from dualrank.corrections.weighting import DualLearning, NoCorrection
 from dualrank.errors import CheckpointError, StoppedError
 from dualrank.learning.checkpoint import read_checkpoint
 from dualrank.learning.feedback import SimulatedClicks

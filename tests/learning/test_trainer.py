@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from dualrank.corrections.weighting import DualLearning, GivenPropensity, NoCorrection
 
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.corrections.losses import masked_log_softmax, ratio_to_first, softmax_cross_entropy
-from dualrank.corrections.weighting import DualLearning, GivenPropensity, NoCorrection
 from dualrank.data.lists import top_lists
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.feedback import Batch, Judgments, SimulatedClicks

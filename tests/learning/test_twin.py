@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dualrank.learning.twin import fit_twin
 
 from dualrank.learning.fit import fit
-from dualrank.learning.twin import fit_twin
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN
 from dualrank.rankers.ranking_svm import RankingSVM

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from dualrank.corrections.weighting import DualLearning, GivenPropensity, NoCorrection
 
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.corrections.losses import masked_log_softmax
@@ -13,7 +14,6 @@ from dualrank.corrections.position_models import (
     PositionVariables,
     RecurrentPositions,
 )
-from dualrank.corrections.weighting import DualLearning, GivenPropensity, NoCorrection
 from dualrank.errors import SettingsError
 from dualrank.propensity.propensity import Propensity
 from dualrank.settings import TrainingSettings

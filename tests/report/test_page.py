@@ -113,14 +113,6 @@ def test_hostile_names_and_settings_are_escaped(make):
     assert "alert(1)" in page.text
 
 
-def test_given_metric_definitions_are_shown(make):
-    settings = {"metric definitions": ["nDCG of our own", "ERR < 1"]}
-    text = Page(render_page(make(ndcg={"naive": 0.6}, **settings))).text
-    assert "nDCG of our own" in text
-    assert "ERR < 1" in text
-    assert "ideal order" not in text
-
-
 def test_sections_without_data_are_left_out(make):
     results = make(seeds=1)
     results.settings, results.significance = {}, {}

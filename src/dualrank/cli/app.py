@@ -21,7 +21,6 @@ from dualrank.cli import (
     propensity_command,
     reduce_command,
     reproduce_commands,
-    table_3_commands,
     train_command,
 )
 from dualrank.cli.options import add_command
@@ -56,7 +55,6 @@ COMMANDS: tuple[Callable[..., None], ...] = (
 )
 for function in COMMANDS:
     add_command(app, function)
-table_3_commands.add_to(app)
 add_command(clicks, clicks_commands.fit)
 add_command(clicks, clicks_commands.compare)
 add_command(clicks, clicks_commands.relevance)

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from dualrank.cli.options import Without
 from dualrank.cli.terminal import Json, Seed, answer, open_features, open_log
 from dualrank.data.log.log_options import LogOptions
-from dualrank.errors import SettingsError
 
 
 def export(
     model: Annotated[Path, typer.Argument(help="A model directory.")],
-    to: Annotated[
-        Literal["onnx", "letor"],
-        typer.Option("--to", help="onnx: the ranker; letor: debiased labels."),
-    ],
+    to: Annotated[str, typer.Option("--to", help="onnx: the ranker; letor: debiased labels.")],
     out: Annotated[Path, typer.Option("--out", help="The file to write.")],
     features: Annotated[
         Path | None,
@@ -44,31 +40,24 @@ def export(
 
     Example: dualrank export model/ --to letor --log clicks.parquet --features train.txt --out y.txt
     """
-    from dualrank.data.letor.writer import write_letor
-    from dualrank.engines.onnx import debiased_labels, export_onnx
-    from dualrank.learning.model import Model
+    from dualrank.engines import export as write
+    from dualrank.learning import Model
 
     held = Model.load(model)
-    documents = None
+    documents = click_log = None
     if features is not None:
         documents = open_features(features, held.scaler.input_count, names=held.feature_names)
-    if to == "onnx":
-        sample = None if documents is None else documents.features
-        difference = export_onnx(held, out, sample, seed=seed)
-        answer(
-            as_json,
-            {"file": str(out), "max_difference": difference},
-            f"{out}: differs from the model by at most {difference:.2g}",
-        )
-        return
-    if log is None or documents is None:
-        raise SettingsError("--to letor needs the click log (--log) and its --features")
-    if held.propensity is None:
-        method = held.training.get("method", "such")
-        raise SettingsError(f"{model}: a {method} model has no propensities to debias clicks with")
-    context = held.propensity.context
-    options = replace(options, contexts=() if context is None else (context,))
-    click_log = open_log(log, documents, options)
-    labelled = debiased_labels(click_log, documents, held.propensity, max_weight)
-    write_letor(labelled, out)
-    answer(as_json, {"file": str(out), "documents": labelled.document_count}, f"{out}: {labelled}")
+    if log is not None:
+        context = None if held.propensity is None else held.propensity.context
+        options = replace(options, contexts=() if context is None else (context,))
+        click_log = open_log(log, documents, options)
+    written = write(
+        held,
+        to,
+        out,
+        documents=documents,
+        log=click_log,
+        max_weight=max_weight,
+        seed=seed,
+    )
+    answer(as_json, {"file": str(out), **written.facts}, f"{out}: {written.sentence}")

@@ -53,8 +53,16 @@ def imports(*places: str) -> Callable[[Function], Function]:
     return note
 
 
-def add_command(app: typer.Typer, function: Callable[..., None], name: str | None = None) -> None:
-    """Register a command whose options are made, and their dataclasses imported, when it runs."""
+def add_command(
+    app: typer.Typer,
+    function: Callable[..., None],
+    name: str | None = None,
+    about: str | None = None,
+) -> None:
+    """Register a command whose options are made, and their dataclasses imported, when it runs.
+
+    `about` is what a list of commands says of it, unless the function has a docstring.
+    """
 
     class Later(TyperCommand):
         def make_context(self, *words: Any, **more: Any) -> Any:
@@ -65,7 +73,7 @@ def add_command(app: typer.Typer, function: Callable[..., None], name: str | Non
     def listed() -> None:
         pass
 
-    listed.__doc__, listed.__name__ = function.__doc__, function.__name__
+    listed.__doc__, listed.__name__ = function.__doc__ or about, function.__name__
     app.command(name, cls=Later)(listed)
 
 
@@ -111,7 +119,10 @@ def expanded(function: Callable[..., None]) -> Callable[..., None]:
     signature = inspect.Signature([first, *parameters.values()])
     command.__signature__ = signature  # type: ignore[attr-defined]
     command.__annotations__ = {}
-    command.__doc__, command.__name__ = function.__doc__, function.__name__
+    # A function without a docstring does what its dataclass says.
+    described = [function, *kinds.values()]
+    command.__doc__ = next((each.__doc__ for each in described if each.__doc__), None)
+    command.__name__ = function.__name__
     return command
 
 
@@ -172,7 +183,8 @@ def _option(
 
 def _split(name: str, item: Callable[[str], Any], text: str) -> tuple[Any, ...]:
     try:
-        return tuple(item(part.strip()) for part in text.split(",")) if text else ()
+        parts = [] if text in ("", "none") else text.split(",")
+        return tuple(item(part.strip()) for part in parts)
     except ValueError as error:
         what = "whole numbers" if item is int else "numbers"
         raise SettingsError(f"{name} takes {what} separated by commas, not {text!r}") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,19 +14,14 @@ from dualrank.errors import SettingsError
 from dualrank.storage import require_suffix
 
 if TYPE_CHECKING:
-    from dualrank.pages.candidates import Extraction
     from dualrank.pages.index import PageIndex
     from dualrank.pages.sources import Unreadable
     from dualrank.pages.tokens import Tokeniser
-
-log = logging.getLogger("dualrank")
 
 Pages = Annotated[
     Path, typer.Argument(help="A folder of HTML, or WARC, JSON lines or Parquet with pages.")
 ]
 Jobs = Annotated[int, typer.Option(help="Processes; 0: one per core.", min=0)]
-
-_NAMED = 3
 
 
 @imports("dualrank.pages.tokens:Tokeniser")
@@ -49,6 +43,7 @@ def index(
 
     Example: dualrank index pages.jsonl.zst --out index/ --stemmer english --stop-words
     """
+    from dualrank.pages.candidates import warn_of
     from dualrank.pages.index import PageIndex
     from dualrank.pages.sources import find_pages
 
@@ -56,7 +51,8 @@ def index(
     made = PageIndex.open_or_create(out, tokeniser)
     with one_bar(f"indexing {pages.name}") as report:
         result = made.add(source, jobs=jobs, progress=report)
-    _warn_of_pages(result.unreadable, result.repeated)
+    warn_of("pages that cannot be read", [f"{e.place} ({e.reason})" for e in result.unreadable])
+    warn_of("pages that come again under a doc_id, of which the first counts", result.repeated)
     summary = {"index": str(out), "pages": result.pages, "in_index": result.in_index}
     answer(
         as_json,
@@ -114,6 +110,7 @@ def search(
 def _search_many(
     opened: PageIndex, queries: Path, out: Path, k: int, field: str, as_json: bool
 ) -> None:
+    from dualrank.pages.candidates import warn_of
     from dualrank.pages.search_lists import search_lists
     from dualrank.pages.tables import read_queries
     from dualrank.storage import write_table
@@ -122,7 +119,7 @@ def _search_many(
     asked = read_queries(queries)
     with one_bar("searching") as report:
         lists, empty = search_lists(opened, asked, k, field=field, progress=report)
-    _warn("queries without any page", empty)
+    warn_of("queries without any page", empty)
     write_table(out, lists)
     summary = {"lists": str(out), "queries": len(asked), "pairs": lists.num_rows}
     answer(
@@ -172,7 +169,7 @@ def features(
     with one_bar(f"reading {pages.name}") as report:
         found = extract(source, asked, wanted, tokeniser, jobs=jobs, progress=report)
     counts, pairs = found.pages, found.candidates
-    warn_of_extraction(found)
+    found.warn()
     with one_bar("features") as report:
         found.write(out, report)
     answer(
@@ -185,25 +182,6 @@ def features(
     )
 
 
-def warn_of_extraction(found: Extraction) -> None:
-    """Name what was left out: pages, queries, candidates."""
-    _warn_of_pages(found.pages.unreadable, found.pages.repeated)
-    _warn("queries without any candidate", found.candidates.without)
-    unknown = [f"{document} of query {query}" for query, document in found.candidates.unknown]
-    _warn("candidates that are not there, and left out", unknown)
-
-
 def _left_out(unreadable: Sequence[Unreadable], repeated: Sequence[str]) -> dict[str, Any]:
     named = [{"page": each.place, "reason": each.reason} for each in unreadable]
     return {"unreadable": named, "repeated": list(repeated)}
-
-
-def _warn_of_pages(unreadable: Sequence[Unreadable], repeated: Sequence[str]) -> None:
-    _warn("pages that cannot be read", [f"{each.place} ({each.reason})" for each in unreadable])
-    _warn("pages that come again under a doc_id, of which the first counts", repeated)
-
-
-def _warn(what: str, names: Sequence[str]) -> None:
-    if names:
-        more = ", …" if len(names) > _NAMED else ""
-        log.warning("%s: %d in all (%s%s)", what, len(names), ", ".join(names[:_NAMED]), more)

@@ -59,9 +59,17 @@ class Browsing(ABC, Generic[State]):
         self._walk(decide)
         return clicks
 
-    def sample_counts(self, sessions: int, rng: np.random.Generator) -> NDArray[np.integer]:
-        """Clicks summed over so many sessions on every list."""
-        return np.sum([self.sample(rng) for _ in range(sessions)], axis=0, dtype=np.int64)
+    def sample_counts(
+        self, sessions: int | NDArray[np.integer], rng: np.random.Generator
+    ) -> NDArray[np.integer]:
+        """Clicks summed over so many sessions on each list: one number, or one for each."""
+        counts = np.zeros(self.attraction.shape, dtype=np.int64)
+        left = np.broadcast_to(sessions, len(counts)).copy()
+        while left.any():
+            lists = np.flatnonzero(left)
+            counts[lists] += self.take(lists).sample(rng)
+            left[lists] -= 1
+        return counts
 
     def _walk(self, click: Callable[[int, Floats], NDArray[np.bool_]]) -> None:
         """Go down all lists at once; `click` hears P(c_k = 1 | c_<k) and says who clicks."""
@@ -100,9 +108,11 @@ class Independent(Browsing[None]):
         clicks: NDArray[np.bool_] = luck < self.attraction
         return clicks
 
-    def sample_counts(self, sessions: int, rng: np.random.Generator) -> NDArray[np.integer]:
+    def sample_counts(
+        self, sessions: int | NDArray[np.integer], rng: np.random.Generator
+    ) -> NDArray[np.integer]:
         """The sum of independent clicks is binomial: nobody needs to click one by one."""
-        return rng.binomial(sessions, self.attraction)
+        return rng.binomial(np.reshape(sessions, (-1, 1)), self.attraction)
 
     def _start(self) -> None:
         return None

@@ -1,43 +1,67 @@
-"""The softmax cross entropy of the paper, as pure functions on `[lists, positions]` with a mask.
+"""Losses over lists, as pure functions on `[lists, positions]`, with their slopes written out.
 
-`labels` are clicks (0 or 1), mean clicks over the sessions of a list, or grades: the loss is
-linear in them. Positions outside `mask` are padding: they are in no softmax and no sum.
+Every loss takes scores, targets and the lists, and gives a `Loss`: any of them goes where any other
+does. `targets` are clicks (0 or 1), mean clicks over the sessions of a list, grades, or either with
+weights: a loss is linear in them. Padding is in no softmax and no sum.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-
-def masked_log_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """log P(x) = s_x − log Σ_z e^{s_z} over each list, and 0 at padding; equation (9)."""
-    padding = ~mask
-    log_probabilities = torch.log_softmax(scores.masked_fill(padding, -torch.inf), dim=-1)
-    return log_probabilities.masked_fill(padding, 0.0)
+from dualrank.rankers.batch import Shown
 
 
-def softmax_cross_entropy(
-    log_probabilities: Tensor, labels: Tensor, weights: Tensor | float = 1.0
-) -> Tensor:
-    """−Σ_x w_x c_x log P(x), one value per list; equations (8) and (10).
+@dataclass(frozen=True, eq=False)
+class Loss:
+    """A loss summed over lists, its slope in every score, and its curvature where that is asked."""
 
-    With w_x = P_E(o_1)/P_E(o_x) it is the ranker's l̂_IPW, with w_x = P_S(r_1)/P_S(r_x) the
-    propensity model's l̂_IRW, and with w = 1 the loss of uncorrected clicks.
+    value: Tensor
+    slope: Tensor
+    curvature: Callable[[], Tensor]
+
+
+def softmax_loss(scores: Tensor, targets: Tensor, shown: Shown) -> Loss:
+    """The softmax cross entropy of the paper, equations (8) and (10).
+
+        l = −Σ_x t_x log P(x),   P(x) = e^{s_x} / Σ_z e^{s_z}
+        ∂l/∂s_x = P(x) Σ_z t_z − t_x,   ∂²l/∂s_x² = P(x) (1 − P(x)) Σ_z t_z
+
+    With t_x = c_x P_E(o_1)/P_E(o_x) it is the ranker's l̂_IPW, with t_x = c_x P_S(r_1)/P_S(r_x) and
+    the scores of positions the propensity model's l̂_IRW, and with t = c the loss of uncorrected
+    clicks.
     """
-    return -(weights * labels * log_probabilities).sum(dim=-1)
+    log_p = masked_log_softmax(scores, shown)
+    p = torch.exp(log_p) if shown.full else torch.exp(log_p) * shown.weight
+    total = targets.sum(dim=-1, keepdim=True)
+    return Loss(
+        value=-(targets * log_p).sum(),
+        slope=total * p - targets,
+        curvature=lambda: total * p * (1 - p),
+    )
 
 
-def ratio_to_first(log_probabilities: Tensor, max_weight: float = torch.inf) -> Tensor:
-    """P(1)/P(x) for every position: the inverse weights of equation (10), without gradient.
+def masked_log_softmax(scores: Tensor, shown: Shown) -> Tensor:
+    """log P(x) = s_x − log Σ_z e^{s_z} over each list, and 0 at padding; equation (9)."""
+    if shown.full:
+        return torch.log_softmax(scores, dim=-1)
+    padding = ~shown.mask
+    log_p = torch.log_softmax(scores.masked_fill(padding, -torch.inf), dim=-1)
+    return log_p.masked_fill(padding, 0.0)
+
+
+def ratio_to_first(log_odds: Tensor, max_weight: float = torch.inf) -> Tensor:
+    """P(1)/P(x) = e^{s_1 − s_x} for every position: the inverse weights of equation (10).
 
     The exponent is unbounded, so the ratio is clipped before it is taken, not after: at
     `max_weight`, and never above what the type can hold (an infinite weight times no click would
-    be a nan).
+    be a nan). Scores serve as well as log probabilities: what they differ by cancels.
     """
-    detached = log_probabilities.detach()
-    largest = math.log(torch.finfo(detached.dtype).max) - 1
+    largest = math.log(torch.finfo(log_odds.dtype).max) - 1
     limit = min(math.log(max_weight), largest)
-    return torch.exp((detached[..., :1] - detached).clamp(max=limit))
+    return torch.exp((log_odds[..., :1] - log_odds).clamp(max=limit))

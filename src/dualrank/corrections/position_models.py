@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 import torch
@@ -25,13 +24,7 @@ from torch import Tensor, nn
 
 from dualrank.propensity.propensity import Propensity
 
-PositionModelName = Literal["variables", "network", "recurrent", "contextual"]
-POSITION_MODELS: tuple[PositionModelName, ...] = (
-    "variables",
-    "network",
-    "recurrent",
-    "contextual",
-)
+POSITION_MODELS = ("variables", "network", "recurrent", "contextual")
 HIDDEN = 16
 CONTEXT_SPREAD = 0.25
 
@@ -43,9 +36,9 @@ class PositionModel(nn.Module, ABC):
     def forward(self) -> Tensor:
         """The table of propensity scores g, `[contexts, positions]`."""
 
-    def gradients(self, table: Tensor, slope: Tensor, drawn: int) -> Sequence[Tensor]:
-        """∂l/∂φ for every parameter, from the table and ∂l/∂g over `drawn` sessions."""
-        return torch.autograd.grad(table, list(self.parameters()), slope)
+    def gradients(self, slope: Tensor, drawn: int) -> Sequence[Tensor]:
+        """∂l/∂φ for every parameter, from ∂l/∂g over `drawn` sessions."""
+        return torch.autograd.grad(self(), list(self.parameters()), slope)
 
     @torch.no_grad()
     def examination(self) -> NDArray[np.float64]:
@@ -69,7 +62,7 @@ class PositionVariables(PositionModel):
         """g_i = φ_i."""
         return self.phi[None]
 
-    def gradients(self, table: Tensor, slope: Tensor, drawn: int) -> Sequence[Tensor]:
+    def gradients(self, slope: Tensor, drawn: int) -> Sequence[Tensor]:
         """The parameters are the table."""
         return [slope[0]]
 
@@ -154,7 +147,7 @@ class ContextualPositions(PositionModel):
         """The common curve and what each context adds to it."""
         return self.phi + self._stretch * self.delta.view(len(self.sessions), -1)
 
-    def gradients(self, table: Tensor, slope: Tensor, drawn: int) -> Sequence[Tensor]:
+    def gradients(self, slope: Tensor, drawn: int) -> Sequence[Tensor]:
         """Those of the clicks, and for δ also that of the prior."""
         prior = self._strength * drawn * self._stretch * self.delta.detach().view_as(slope)
         return [slope.sum(0), (self._stretch * (slope + prior)).view(-1)]
@@ -173,7 +166,7 @@ class ContextualPositions(PositionModel):
         return Propensity(mean, method="dual learning", details=details)
 
 
-def build_position_model(name: PositionModelName, depth: int, seed: int = 0) -> PositionModel:
+def build_position_model(name: str, depth: int, seed: int = 0) -> PositionModel:
     """A model by its name, for sessions that are not told apart."""
     if name == "network":
         return PositionNetwork(depth, seed)

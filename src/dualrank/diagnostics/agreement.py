@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.diagnostics.facts import Study
+from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.point import Point, not_measured
 from dualrank.propensity.propensity import NORMAL_95, Propensity
 
@@ -55,9 +55,9 @@ class Gap:
         }
 
 
-def curves(study: Study) -> Point:
+def curves(facts: LogFacts) -> Point:
     """Raw, harvested and learned curve with their distances."""
-    found = {"raw": study.raw, "harvested": study.harvested, "learned": study.learned}
+    found = {"raw": facts.raw, "harvested": facts.harvested, "learned": facts.learned}
     known = {name: curve for name, curve in found.items() if isinstance(curve, Propensity)}
     gaps = {
         f"{one}_to_{other}": gap(known[one], known[other])
@@ -70,12 +70,12 @@ def curves(study: Study) -> Point:
         "gaps": {name: each.to_dict() for name, each in gaps.items()},
     }
     if "raw" not in known:
-        return not_measured(NAME, f"There is no curve: {study.raw}.", **numbers)
+        return not_measured(NAME, f"There is no curve: {facts.raw}.", **numbers)
     if "harvested" not in known:
-        beside = "the learned curve is" if "learned" in known else "click-through is all there is,"
+        left = "the learned curve is" if "learned" in known else "click-through is all there is,"
         return not_measured(
             NAME,
-            f"Nothing in the log can confirm or refute a curve ({study.harvested}); {beside} "
+            f"Nothing in the log can confirm or refute a curve ({facts.harvested}); {left} "
             "unproven.",
             "Collect some swaps, which a harvested curve needs.",
             **numbers,
@@ -99,7 +99,7 @@ def curves(study: Study) -> Point:
             numbers,
             "The harvested curve stands by itself; raw click-through differs from it by a factor "
             f"of up to {_above_one(bias.factor):.2f}, which is the relevance of what stood on top.",
-            "Give --features to see whether dual learning finds the same curve.",
+            "Give the features of the documents to see whether dual learning finds the same curve.",
         )
     learned = known["learned"]
     apart = gaps["harvested_to_learned"]

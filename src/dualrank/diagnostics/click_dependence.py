@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from dualrank.clicks.dependence import Dependence
-from dualrank.diagnostics.facts import Study
+from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.point import Point, not_measured, worst
 
 NAME = "independent clicks"
 
 
-def click_dependence(study: Study) -> Point:
+def click_dependence(facts: LogFacts) -> Point:
     """Sessions with two clicks, after the first rank and further down."""
-    found = Dependence.of(study.log)
+    found = facts.dependence
     first, further = found.after_the_first, found.further_down
     numbers: dict[str, Any] = {
         "after_the_first": first.to_dict(),
@@ -60,6 +59,6 @@ def click_dependence(study: Study) -> Point:
         numbers,
         f"{said}: {', and '.join(habits)}, so that how likely a rank is seen does not depend on "
         "the rank alone.",
-        "Compare click models (dualrank clicks fit LOG --model dbn, ubm), give contexts that tell "
+        "Compare click models of other habits, such as dbn and ubm, give contexts that tell "
         "users apart, and read an examination curve as the average over these lists.",
     )

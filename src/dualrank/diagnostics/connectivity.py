@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from dualrank.diagnostics.facts import Study
+from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.point import Point
 from dualrank.propensity.harvesting import interventional_sums
 from dualrank.propensity.propensity import Propensity
@@ -23,15 +23,15 @@ NAME = "connectivity"
 WIDE, USELESS = 2.0, 4.0
 
 
-def connectivity(study: Study) -> Point:
+def connectivity(facts: LogFacts) -> Point:
     """The graph of positions: its parts, and how much of the log stands behind its edges."""
-    grouped = study.grouped
+    grouped = facts.grouped
     cells, moved = grouped.cells, grouped.cells.moved
     joined = edges(interventional_sums(moved, grouped.group_count).sum(axis=0))
     parts = [part for part in _parts(joined) if grouped.impressions[part].any()]
     apart = sorted(int(k) + 1 for part in parts if 0 not in part for k in part)
     pairs, moved_pairs = (len(np.unique(each.document)) for each in (cells, moved))
-    width = interval_width(study.harvested)
+    width = interval_width(facts.harvested)
     numbers = {
         "pairs": pairs,
         "share_of_pairs_at_two_positions": moved_pairs / pairs,
@@ -47,7 +47,7 @@ def connectivity(study: Study) -> Point:
     if apart:
         return Point(
             NAME,
-            "failed" if study.dataset is None else "warning",
+            "failed" if facts.dataset is None else "warning",
             numbers,
             f"{seen}, and {_positions(apart)} apart from the first: only features can compare "
             f"{'it' if len(apart) == 1 else 'them'} with it.",
@@ -57,7 +57,7 @@ def connectivity(study: Study) -> Point:
     if width > WIDE:
         return Point(
             NAME,
-            "warning" if width <= USELESS or study.dataset is not None else "failed",
+            "warning" if width <= USELESS or facts.dataset is not None else "failed",
             numbers,
             f"{seen}; they connect all positions, but so weakly that the harvested curve is known "
             f"only within {_factor(width)} at its worst position.",

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.diagnostics.facts import Study
+from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.point import Point, Status, worst
 
 NAME = "sample"
@@ -27,10 +27,10 @@ HEAVIEST = 0.01
 HEAVY_SHARE = 0.25
 
 
-def sample(study: Study) -> Point:
+def sample(facts: LogFacts) -> Point:
     """Sessions, clicks, and what is left of them under the weights that are believed."""
-    log, believed = study.log, study.believed
-    clicks = study.grouped.clicks.sum(axis=0).astype(np.float64)
+    log, believed = facts.log, facts.believed
+    clicks = facts.grouped.clicks.sum(axis=0).astype(np.float64)
     total = clicks.sum()
     quiet = float(log.counts[~log.clicks.any(axis=1)].sum() / log.sessions)
     numbers: dict[str, object] = {
@@ -78,7 +78,7 @@ def sample(study: Study) -> Point:
             f", because single clicks weigh up to {weights.max():.1f} and the heaviest 1% carry "
             f"{heavy:.0%} of the weight"
         )
-        advice += "Clip the weights (--max-weight), or cut the lists where examination ends."
+        advice += "Clip the weights (max_weight), or cut the lists where examination ends."
     return Point(NAME, status, numbers, said + ".", advice.strip())
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from dualrank.data.click_log import ClickLog
-from dualrank.diagnostics.facts import Study
+from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.point import Point, Status, worst
 
 NAME = "traffic"
@@ -23,10 +23,10 @@ SHORTEST = 5
 ERRORS = 3.0
 
 
-def traffic(study: Study) -> Point:
+def traffic(facts: LogFacts) -> Point:
     """All three habits; the worst decides."""
-    log = study.log
-    clicks = float(study.grouped.clicks.sum())
+    log = facts.log
+    clicks = float(facts.grouped.clicks.sum())
     if clicks == 0:
         return Point(NAME, "good", {}, "There are no clicks that anybody could have made up.")
     all_sessions, all_clicks = clicks_everything(log)
@@ -76,8 +76,8 @@ def traffic(study: Study) -> Point:
         status,
         numbers,
         f"{sentence[0].upper()}{sentence[1:]}.",
-        "Read the log without them: --max-clicks leaves out sessions with many clicks, "
-        "--max-client-share large clients.",
+        "Read the log without them: max_clicks leaves out sessions with many clicks, "
+        "max_client_share large clients.",
     )
 
 

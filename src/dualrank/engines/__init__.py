@@ -1,1 +1,7 @@
 """Models and judgements as other programs take them, one target a file."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+del lazy_loader

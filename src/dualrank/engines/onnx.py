@@ -1,19 +1,17 @@
-"""A trained model for other programs: ONNX for serving, and debiased labels for other learners."""
+"""A trained model as ONNX, for serving: scaling and network in one graph."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.data.click_log import ClickLog
-from dualrank.data.dataset import Dataset
+from dualrank.engines.target import Export, Written
 from dualrank.errors import DataError, SettingsError
+from dualrank.extras import require
 from dualrank.learning.model import Model
-from dualrank.propensity.propensity import Propensity
 from dualrank.storage import atomic_file
 from dualrank.version import __version__
 
@@ -33,13 +31,9 @@ def export_onnx(
     Returns the largest difference between the two on `sample`, by default on documents that are
     drawn around the training data. Above 1e-5 nothing is written.
     """
-    try:
-        import onnxruntime
-        from onnx import checker
-    except ImportError as error:
-        raise SettingsError("ONNX needs more packages: pip install 'dualrank[onnx]'") from error
+    onnxruntime = require("onnx", "onnxruntime")
     graph = _graph(model)
-    checker.check_model(graph)
+    require("onnx", "onnx.checker").check_model(graph)
     content = graph.SerializeToString()
     features = _around_training(model, seed) if sample is None else sample.astype(np.float32)
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
@@ -55,57 +49,12 @@ def export_onnx(
     return difference
 
 
-def debiased_labels(
-    log: ClickLog, dataset: Dataset, propensity: Propensity, max_weight: float = np.inf
-) -> Dataset:
-    """The displayed documents, graded by their inverse-propensity-weighted clicks per session.
-
-        y(x) = Σ_l Σ_i w_i c_{l,i}  /  Σ_l n_l        over lists l that show x at position i
-
-    w_i = P(o_1)/P(o_i), where the propensity has curves by a column of the log that of the
-    session's own context. In expectation this is P(o_1) P(r_x): relevance, up to one factor for
-    all.
-    """
-    depth = log.lists.depth
-    if propensity.depth < depth:
-        raise DataError(
-            f"lists show {depth} documents, but the propensity knows {propensity.depth} positions"
-        )
-    mask, sessions = log.lists.mask, log.sessions_per_list
-    weighted = np.zeros(mask.shape)
-    for part, curve in _by_context(log, propensity):
-        weighted += part.clicks_per_list * np.minimum(curve.weights[:depth], max_weight)
-    shown = log.lists.documents[mask]
-    clicks = np.bincount(shown, weighted[mask], dataset.document_count)
-    times = np.bincount(
-        shown, np.broadcast_to(sessions[:, None], mask.shape)[mask], dataset.document_count
-    )
-    labels = np.divide(clicks, times, out=np.zeros_like(clicks), where=times > 0)
-    grades = labels.astype(np.float32)
-    graded = replace(dataset, grades=grades, max_grade=float(grades.max()))
-    return _displayed(graded, times > 0)
-
-
-def _by_context(log: ClickLog, propensity: Propensity) -> list[tuple[ClickLog, Propensity]]:
-    """The parts of a log that have curves of their own, or the whole with the common one."""
-    if propensity.context is None:
-        return [(log, propensity)]
-    curves, column = propensity.by_context, log.column(propensity.context)
-    return [
-        (log.take_rows(np.flatnonzero(column.codes == code)), curves.get(name, propensity))
-        for code, name in enumerate(column.names)
-    ]
-
-
-def _displayed(dataset: Dataset, shown: NDArray[np.bool_]) -> Dataset:
-    """Only these documents; queries of which none is left go too."""
-    queries = dataset.query_of_document[shown]
-    return Dataset.from_arrays(
-        dataset.features[shown],
-        dataset.query_ids[queries],
-        dataset.require_grades()[shown],
-        doc_ids=dataset.ids_of_documents()[shown],
-        max_grade=dataset.max_grade,
+def to_onnx(asked: Export) -> Written:
+    """The target `onnx`: compared on the documents that are given, if there are some."""
+    sample = None if asked.documents is None else asked.documents.features
+    difference = export_onnx(asked.model, asked.out, sample, seed=asked.seed)
+    return Written(
+        f"differs from the model by at most {difference:.2g}", {"max_difference": difference}
     )
 
 
@@ -124,7 +73,7 @@ def _graph(model: Model) -> ModelProto:
         nodes.append(helper.make_node(kind, list(inputs), [out], **attributes))
         return out
 
-    scaler, network = model.scaler, model.ranker
+    scaler = model.scaler
     x = node("Gather", "features", constant("kept", scaler.kept), out="chosen", axis=1)
     x = node("Cast", x, out="wide", to=TensorProto.DOUBLE)
     if scaler.kind == "log":
@@ -137,13 +86,14 @@ def _graph(model: Model) -> ModelProto:
     largest = float(np.finfo(np.float32).max)
     bounds = constant("least", np.array(-largest)), constant("most", np.array(largest))
     x = node("Cast", node("Clip", x, *bounds, out="clipped"), out="h", to=TensorProto.FLOAT)
-    layers = len(network.weights)
-    for layer in range(layers):
-        weight = constant(f"W{layer}", network.weights[layer].detach().numpy())
-        bias = constant(f"b{layer}", network.biases[layer].detach().numpy())
-        x = node("Gemm", x, weight, bias, out=f"a{layer}", transB=1)
-        if layer < layers - 1 or network.elu_output:
-            x = node("Elu", x, out=f"h{layer}")
+    layers = model.ranker.layers()
+    if layers is None:
+        raise SettingsError(f"a ranker of kind {model.kind} has no layers that ONNX could hold")
+    for number, layer in enumerate(layers):
+        weight, bias = constant(f"W{number}", layer.weight), constant(f"b{number}", layer.bias)
+        x = node("Gemm", x, weight, bias, out=f"a{number}", transB=1)
+        if layer.activation is not None:
+            x = node(layer.activation.capitalize(), x, out=f"h{number}")
     node("Squeeze", x, constant("last", np.array([1], np.int64)), out="score")
     graph = helper.make_graph(
         nodes,

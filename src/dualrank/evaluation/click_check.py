@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from dualrank.data.click_log import ClickLog
 from dualrank.errors import DataError
 
+HELD_OUT_SEED = 0x_5A1
 CLEAR = 2.0
 NEWTON_STEPS = 50
 TOLERANCE = 1e-10
@@ -90,6 +91,25 @@ class ClickCheck:
         clicks = self._clicks.sum()
         error = np.sqrt(self._queries) * difference.std(ddof=1) / clicks
         return Lead(float(difference.sum() / clicks), float(error), self._queries, int(clicks))
+
+
+def hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLog | None]:
+    """Split by query, so that no list of a held-out query is trained on.
+
+    The same seed holds the same queries out, whatever is trained; a share of 0 holds none out.
+    """
+    if share == 0:
+        return log, None
+    queries = np.unique(log.lists.queries)
+    rng = np.random.default_rng([seed, HELD_OUT_SEED])
+    chosen = rng.choice(queries, max(1, round(share * len(queries))), replace=False)
+    held = np.isin(log.lists.queries, chosen)
+    held_out = log.take_lists(np.flatnonzero(held))
+    if not held_out.clicks.any() or held.all():
+        raise DataError(
+            "too few queries with clicks to hold some out; give validation=0 or judged queries"
+        )
+    return log.take_lists(np.flatnonzero(~held)), held_out
 
 
 def _fit(scores: Floats, clicks: Floats, mask: NDArray[np.bool_]) -> tuple[float, Floats]:

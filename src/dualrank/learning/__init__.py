@@ -1,1 +1,7 @@
-"""The loop that joins rankers, clicks and propensities."""
+"""The loop that joins ranker, correction and labels: plans, models, and the choice among them."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+del lazy_loader

@@ -1,115 +1,86 @@
 """Which correction, if any: candidates are trained, and clicks that none was trained on decide.
 
-Correcting for position can lose to not correcting at all. Where the logging ranker was strong, or
-features miss part of relevance, the learned propensities are confounded; where sessions are few,
-large weights amplify noise. Neither shows in the training loss. So `auto` trains the naive ranker
-and one ranker per correction that the log allows, and takes the correction with the largest lead
-over the naive ranker, provided that the lead is clear (see `click_check`); without one it stays
+Where the logging ranker was strong, or features miss part of relevance, the learned propensities
+are confounded; where sessions are few, large weights amplify noise. So `auto` trains the naive
+ranker and one ranker per correction that the log allows, and takes the correction with the largest
+lead over the naive ranker, provided that the lead is clear (see `choice`); without one it stays
 naive. (The step at which each candidate was best is chosen by the same clicks, which flatters all
-of them alike.) It also stays naive where a click mostly ends the session: then what is seen depends
-on the documents above, no weight by position is right, and the check, which presumes such weights,
-cannot tell. Judged queries decide instead where there are some.
+of them alike.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dualrank.clicks.dependence import Dependence
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError
-from dualrank.evaluation.click_check import CLEAR, ClickCheck, Lead
-from dualrank.evaluation.evaluator import Evaluator
+from dualrank.evaluation.click_check import hold_out
+from dualrank.learning.choice import NAIVE, choose
+from dualrank.learning.loop import Loop, Progress, Watch, part_of
+from dualrank.learning.methods import METHODS
+from dualrank.learning.model import Model
+from dualrank.learning.plan import Plan
+from dualrank.learning.train_one import train_one
 from dualrank.propensity.estimators import estimate
 from dualrank.propensity.propensity import Propensity
 
-NAIVE = "naive"
 # A harvested weight that may as well be twice as large or half of it corrects nothing.
 WIDEST_INTERVAL = 4.0
 
-Scores = NDArray[np.floating]
+
+def candidates(log: ClickLog, plan: Plan) -> tuple[dict[str, Plan], str | None]:
+    """The plans among which `auto` chooses on this log, and why there is no harvested curve."""
+    plans = {NAIVE: plan.for_method(NAIVE)}
+    rest, _ = hold_out(log, plan.held_out, plan.settings.seed)
+    harvested = harvested_propensity(rest, plan.settings.seed)
+    if isinstance(harvested, Propensity):
+        plans["ipw"] = replace(plan.for_method("ipw", harvested), context=None)
+    if not (plan.ranker.makes.at_once and METHODS["dla"].correction.learns):
+        plans["dla"] = plan.for_method("dla")
+    return plans, None if isinstance(harvested, Propensity) else harvested
 
 
-@dataclass(frozen=True)
-class Choice:
-    """What was chosen among the candidates, why, and how far each was ahead of the naive ranker."""
-
-    chosen: str
-    why: str
-    leads: dict[str, Lead] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain values, for the manifest."""
-        return {
-            "chosen": self.chosen,
-            "why": self.why,
-            "leads": {name: asdict(lead) for name, lead in self.leads.items()},
-        }
-
-
-def doubt(log: ClickLog) -> str | None:
-    """Why no weight by position can be right for these clicks, if there is a reason."""
-    found = Dependence.of(log)
-    if not found.ends_sessions:
-        return None
-    first, further = found.after_the_first, found.further_down
-    return (
-        f"sessions click a second time {first.value:.2f} times as often after a click on the first "
-        f"result, and {further.value:.2f} times as often after one further down, as clicks that "
-        "depend on the position alone would"
-    )
-
-
-def choose_by_clicks(
-    candidates: Mapping[str, Scores], held_out: ClickLog, doubts: str | None = None
-) -> Choice:
-    """Choose by clicks that no candidate was trained on; one of the candidates is `naive`.
-
-    With `doubts` about weights by position the naive ranker is taken.
-    """
-    check = ClickCheck(held_out)
-    leads = {
-        name: check.lead(scores, over=candidates[NAIVE])
-        for name, scores in candidates.items()
-        if name != NAIVE
-    }
-    if doubts is not None:
-        return Choice(NAIVE, doubts, leads)
-    clear = {name: lead.gain for name, lead in leads.items() if lead.is_clear}
-    if clear:
-        chosen = max(clear, key=lambda name: clear[name])
-        why = (
-            f"{chosen} predicts the held-out clicks of {leads[chosen].queries} queries better than "
-            f"naive by {leads[chosen].in_errors:.1f} standard errors, position accounted for"
+def fit_best(
+    log: ClickLog,
+    dataset: Dataset,
+    plan: Plan,
+    *,
+    checkpoint: Path | None = None,
+    progress: Progress | None = None,
+    watch: Watch | None = None,
+) -> tuple[Model, dict[str, Model]]:
+    """Train the candidates: the one that is chosen, and all of them by their methods."""
+    plans, not_harvested = candidates(log, plan)
+    models = {}
+    for number, (name, candidate) in enumerate(plans.items()):
+        models[name] = train_one(
+            log,
+            dataset,
+            candidate,
+            checkpoint=checkpoint and checkpoint.with_stem(f"{checkpoint.stem}-{name}"),
+            progress=part_of(progress, number, len(plans)),
+            watch=watch and _named(watch, name),
         )
-        return Choice(chosen, why, leads)
-    told = ", ".join(f"{name} {lead.in_errors:+.1f}" for name, lead in leads.items())
-    why = (
-        f"no correction is clearly ahead of naive on held-out clicks (in standard errors: {told}; "
-        f"{CLEAR:g} were needed)"
-    )
-    return Choice(NAIVE, why, leads)
+    choice = choose(models, log, dataset, plan)
+    chosen, why = models[choice.chosen], choice.to_dict()
+    if not_harvested is not None:
+        why["not_harvested"] = not_harvested
+    training = {**chosen.training, "method": "auto", "auto": why}
+    return replace(chosen, training=training), models
 
 
-def choose_by_grades(candidates: Mapping[str, Scores], judged: Dataset, metric: str) -> Choice:
-    """Choose by the mean of a metric over judged queries; the scores are those of `judged`."""
-    evaluator = Evaluator(judged, [metric])
-    per_query = {name: evaluator.per_query(scores)[metric] for name, scores in candidates.items()}
-    leads = {}
-    for name, values in per_query.items():
-        difference = values - per_query[NAIVE]
-        error = float(difference.std(ddof=1) / np.sqrt(len(difference)))
-        if name != NAIVE:
-            leads[name] = Lead(float(difference.mean()), error, len(difference), 0)
-    means = {name: float(values.mean()) for name, values in per_query.items()}
-    chosen = max(means, key=lambda name: means[name])
-    told = ", ".join(f"{name} {mean:.4f}" for name, mean in means.items())
-    return Choice(chosen, f"{metric} on {len(judged)} judged queries: {told}", leads)
+def _named(watch: Watch, name: str) -> Watch:
+    """A watch that sees which of the candidates a loop trains."""
+
+    def see(step: int, loop: Loop) -> None:
+        loop.name = name
+        watch(step, loop)
+
+    return see
 
 
 def harvested_propensity(log: ClickLog, seed: int = 0) -> Propensity | str:

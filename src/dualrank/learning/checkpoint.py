@@ -21,7 +21,7 @@ from torch import Tensor
 from dualrank.errors import CheckpointError
 from dualrank.storage import atomic_file
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
@@ -15,7 +14,11 @@ from dualrank.errors import DataError
 from dualrank.learning.fit import fit
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN
-from dualrank.settings import TrainingSettings
+
+try:  # What scikit-learn's own tools ask of an estimator; fitting and predicting do without.
+    from sklearn.base import BaseEstimator
+except ImportError:
+    BaseEstimator = object
 
 
 class ClickRanker(BaseEstimator):
@@ -57,22 +60,19 @@ class ClickRanker(BaseEstimator):
     ) -> ClickRanker:
         """Train on displayed lists; rows may come in any order."""
         dataset, log = _lists_from_rows(X, clicks, qid, position)
-        settings = TrainingSettings(
+        self.model_ = fit(
+            log,
+            dataset,
+            method=self.method,
+            ranker=DNN(self.hidden),
+            propensity=None if self.examination is None else Propensity.of(self.examination),
+            validation=self.validation,
+            scaling=self.scaling,
             steps=self.steps,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             propensity_rate=self.propensity_rate,
             seed=self.seed,
-        )
-        self.model_ = fit(
-            log,
-            dataset,
-            method=self.method,  # type: ignore[arg-type]
-            ranker=DNN(self.hidden),
-            propensity=None if self.examination is None else Propensity.of(self.examination),
-            validation=self.validation,
-            scaling=self.scaling,
-            settings=settings,
         )
         self.n_features_in_ = dataset.feature_count
         learned = self.model_.propensity

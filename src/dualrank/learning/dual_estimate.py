@@ -12,8 +12,10 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import SettingsError
 from dualrank.learning.fit import fit
+from dualrank.learning.loop import part_of
 from dualrank.propensity.propensity import Propensity
-from dualrank.rankers.network import DNN, Linear
+from dualrank.rankers.network import DNN
+from dualrank.rankers.ranker import RankerSettings
 from dualrank.settings import TrainingSettings
 
 
@@ -21,7 +23,7 @@ def estimate_by_dual_learning(
     log: ClickLog,
     dataset: Dataset,
     *,
-    ranker: DNN | Linear | None = None,
+    ranker: RankerSettings | None = None,
     settings: TrainingSettings | None = None,
     refits: int = 0,
     progress: Callable[[int, int], None] | None = None,
@@ -38,21 +40,16 @@ def estimate_by_dual_learning(
     """
     settings = settings or TrainingSettings()
     check_refits(refits)
-    rounds = (1 + refits) * settings.steps
 
     def curve(part: ClickLog, number: int) -> Propensity:
-        def report(done: int, _: int) -> None:
-            if progress:
-                progress(number * settings.steps + done, rounds)
-
         model = fit(
             part,
             dataset,
             method="dla",
-            ranker=ranker,
+            ranker=ranker or DNN(),
             validation=0,
             settings=replace(settings, seed=settings.seed + number),
-            progress=report,
+            progress=part_of(progress, number, 1 + refits),
         )
         if model.propensity is None:
             raise AssertionError("dual learning has a propensity")

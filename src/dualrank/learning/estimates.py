@@ -10,15 +10,17 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.dual_estimate import check_refits, estimate_by_dual_learning
+from dualrank.learning.regression_em import estimate_by_regression_em
 from dualrank.propensity.bootstrap import RESAMPLES
-from dualrank.propensity.estimators import ESTIMATORS, FROM_FEATURES, estimate, require_shuffled
+from dualrank.propensity.estimators import ESTIMATORS, Estimator, estimate, require_shuffled
 from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.propensity.propensity import Propensity
-from dualrank.rankers.network import DNN, Linear
+from dualrank.rankers.ranker import RankerSettings
 from dualrank.settings import TrainingSettings
 
-METHODS = (*ESTIMATORS, "dla")
-NEED_FEATURES = (*FROM_FEATURES, "dla")
+TRAINED = ("regression-em", "dla")
+"""Estimators that train a ranker on the features of the documents."""
+METHODS = (*ESTIMATORS, *TRAINED)
 REFITS = 5
 
 
@@ -34,8 +36,8 @@ def estimate_propensities(
     log: ClickLog,
     dataset: Dataset | None = None,
     *,
-    methods: Sequence[str] | None = None,
-    ranker: DNN | Linear | None = None,
+    methods: Sequence[str | Estimator] | None = None,
+    ranker: RankerSettings | None = None,
     over: Literal["auto", "queries", "sessions"] = "auto",
     resamples: int = RESAMPLES,
     refits: int = REFITS,
@@ -43,39 +45,45 @@ def estimate_propensities(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Estimates:
-    """Estimate examination by every method, or by those that are named.
+    """Estimate examination by every method, or by those that are named or given as functions.
 
     Whoever names `randomisation` says that the lists were shuffled; otherwise the log must show it.
     `ranker` is what regression-EM (by default linear) and dual learning (by default a network)
     score documents with; `refits` and `settings` are for dual learning.
     """
     for method in methods or ():
-        if method not in METHODS:
+        if isinstance(method, str) and method not in METHODS:
             raise SettingsError(f"there is no estimator {method!r}; there are {', '.join(METHODS)}")
     check_refits(refits)
     if log.lists.depth < 2:
         raise DataError("the lists show one position only; there is no examination to compare")
     grouped = GroupedClicks.of(log, over, seed)
     estimates = Estimates()
-    for method in METHODS if methods is None else dict.fromkeys(methods):
-        try:
-            if method in NEED_FEATURES and dataset is None:
-                raise DataError("it needs the features of the documents")
+
+    def find(method: str | Estimator) -> Propensity:
+        if not isinstance(method, str) or method in ESTIMATORS:
             if method == "randomisation" and methods is None:
                 require_shuffled(grouped)
-            if method == "dla" and dataset is not None:
-                estimates.found[method] = estimate_by_dual_learning(
-                    log,
-                    dataset,
-                    ranker=ranker,
-                    settings=settings or TrainingSettings(seed=seed),
-                    refits=refits,
-                    progress=progress,
-                )
-            else:
-                estimates.found[method] = estimate(
-                    grouped, method, dataset, ranker=ranker, resamples=resamples, seed=seed
-                )
+            return estimate(grouped, method, resamples=resamples, seed=seed)
+        if dataset is None:
+            raise DataError("it needs the features of the documents")
+        if method == "regression-em":
+            return estimate_by_regression_em(
+                grouped, dataset, ranker=ranker, resamples=resamples, seed=seed
+            )
+        return estimate_by_dual_learning(
+            log,
+            dataset,
+            ranker=ranker,
+            settings=settings or TrainingSettings(seed=seed),
+            refits=refits,
+            progress=progress,
+        )
+
+    for method in METHODS if methods is None else dict.fromkeys(methods):
+        name = method if isinstance(method, str) else getattr(method, "__name__", "own")
+        try:
+            estimates.found[name] = find(method)
         except DataError as error:
-            estimates.refused[method] = str(error)
+            estimates.refused[name] = str(error)
     return estimates

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,30 +11,34 @@ from dualrank.clicks.models.registry import click_model
 from dualrank.data.click_log import ClickLog
 from dualrank.errors import DataError
 
+if TYPE_CHECKING:
+    from dualrank.learning.plan import Plan
+
+CLICK_MODEL = "dbn"
 MIN_SESSIONS = 10
 """The paper removes lists with fewer sessions: too little is known of their documents."""
 
 
-def extract_relevance(
-    log: ClickLog, name: str, min_sessions: int
-) -> tuple[ClickLog, NDArray[np.float32]]:
+def extract_relevance(log: ClickLog, plan: Plan) -> tuple[ClickLog, NDArray[np.float32]]:
     """The lists with enough sessions, and the relevance of every document by a click model.
 
-    Relevance is per index of the log; documents that are not on these lists have 0.
+    Relevance is per index of the log, on the scale of clicks; documents that are not on these lists
+    have 0.
     """
-    model = click_model(name)
-    enough = np.flatnonzero(log.sessions_per_list >= min_sessions)
+    model = click_model(plan.click_model or CLICK_MODEL)
+    least = plan.min_sessions or MIN_SESSIONS
+    enough = np.flatnonzero(log.sessions_per_list >= least)
     if len(enough) == 0:
         most = log.sessions_per_list.max(initial=0)
         raise DataError(
-            f"no list was displayed in {min_sessions} sessions or more (the most is {most}): there "
+            f"no list was displayed in {least} sessions or more (the most is {most}): there "
             "is too little to extract relevance from; lower min_sessions, or use method dla"
         )
     kept = log.take_lists(enough)
     model.fit(kept)
     shown = model.fitted.observations > 0
     values = np.where(shown, model.relevance_of_pairs().values, 0.0)
-    return kept, values.astype(np.float32)
+    return kept, scaled_to_clicks(values.astype(np.float32), kept)
 
 
 def scaled_to_clicks(relevance: NDArray[np.float32], log: ClickLog) -> NDArray[np.float32]:

@@ -1,14 +1,11 @@
 """Where the labels of a training step come from: simulated users, a click log, or grades.
 
-Every source draws a batch of lists and hands out only those with a label, together with how many
-were drawn: a list without a click has no loss, so it costs no forward pass, and because the loss
-is divided by the number drawn the gradient is the same as if it had been computed. Queries keep
-their distribution (nothing is redrawn until a click happens).
+Every source draws a batch of lists with their labels. Queries keep their distribution: nothing is
+redrawn until a click happens.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -19,16 +16,7 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
 from dualrank.errors import DataError
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Lists with labels, out of `drawn` sessions; `contexts` where they are told apart."""
-
-    documents: NDArray[np.int32]
-    labels: NDArray[np.float32]
-    drawn: int
-    contexts: NDArray[np.int32] | None = None
+from dualrank.rankers.batch import Batch
 
 
 class Feedback(Protocol):
@@ -39,7 +27,14 @@ class Feedback(Protocol):
         """All lists that can be drawn."""
 
     def draw(self, size: int, rng: np.random.Generator) -> Batch:
-        """Draw `size` sessions; those without a label are counted but left out."""
+        """Draw `size` sessions, one list each."""
+
+
+class WholeFeedback(Feedback, Protocol):
+    """A source that can also be taken at once, by rankers that do not go step by step."""
+
+    def everything(self, size: int, rng: np.random.Generator) -> Batch:
+        """All lists, with their queries and the clicks of all sessions (`size` simulated ones)."""
 
 
 def require_comparisons(lists: RankedLists) -> None:
@@ -73,36 +68,76 @@ class SimulatedClicks:
             clicks: NDArray[np.generic] = pages.sample(rng)
         else:
             clicks = pages.sample_counts(self._sessions, rng)
-        clicked = clicks.any(axis=1)
-        labels = clicks[clicked].astype(np.float32) / np.float32(self._sessions)
-        return Batch(self.lists.documents[chosen[clicked]], labels, size)
+        labels = clicks.astype(np.float32) / np.float32(self._sessions)
+        return Batch(self.lists.documents[chosen], labels, size)
+
+    def everything(self, size: int, rng: np.random.Generator) -> Batch:
+        """The clicks of `size` times as many users as look at a list that is drawn."""
+        size *= self._sessions
+        lists = self.lists
+        per_list = rng.multinomial(size, np.full(len(lists), 1 / len(lists)))
+        clicks = self._pages.sample_counts(per_list, rng).astype(np.float32)
+        return Batch(lists.documents, clicks, size, queries=lists.queries)
 
 
-class Judgments:
+class Labelled:
+    """Lists with labels that stay: drawn in proportion to their sessions."""
+
+    def __init__(
+        self,
+        lists: RankedLists,
+        labels: NDArray[np.floating],
+        sessions: NDArray[np.int64],
+        *,
+        list_of: NDArray[np.integer] | None = None,
+        contexts: NDArray[np.int32] | None = None,
+    ) -> None:
+        self.lists = lists
+        self._labels = labels.astype(np.float32)
+        self._sessions = sessions
+        self._cumulative = np.cumsum(sessions)
+        self._list_of = np.arange(len(lists)) if list_of is None else list_of
+        self._contexts = contexts
+
+    def draw(self, size: int, rng: np.random.Generator) -> Batch:
+        """Draw lists in proportion to their sessions."""
+        tickets = rng.integers(self._cumulative[-1], size=size)
+        chosen = np.searchsorted(self._cumulative, tickets, side="right")
+        return Batch(
+            self.lists.documents[self._list_of[chosen]],
+            self._labels[chosen],
+            size,
+            None if self._contexts is None else self._contexts[chosen],
+        )
+
+    def everything(self, size: int, rng: np.random.Generator) -> Batch:
+        """All lists with the sums of their labels over sessions."""
+        return Batch(
+            self.lists.documents[self._list_of],
+            self._labels * self._sessions[:, None].astype(np.float32),
+            int(self._cumulative[-1]),
+            self._contexts,
+            self.lists.queries[self._list_of],
+        )
+
+
+class Judgments(Labelled):
     """Grades in the place of clicks.
 
     The label of a document is its perceived relevance without click noise,
     (2^y − 1)/(2^y_max − 1), which is what clicks would show after infinitely many sessions of users
-    who examine everything. The lists are the displayed ones, as for clicks.
+    who examine everything. The lists are the displayed ones, as for clicks, each drawn as often.
     """
 
     def __init__(self, dataset: Dataset, lists: RankedLists) -> None:
         grades = lists.gather(dataset.require_grades())
-        relevance = perceived_relevance(grades, dataset.max_grade, epsilon=0).astype(np.float32)
-        useful = relevance.any(axis=1)
-        if not useful.any():
+        relevance = np.where(lists.mask, perceived_relevance(grades, dataset.max_grade, 0), 0)
+        if not relevance.any():
             raise DataError("no displayed document has a grade above 0: nothing to learn from")
-        self.lists = lists
-        self._labels = relevance
-
-    def draw(self, size: int, rng: np.random.Generator) -> Batch:
-        """Draw lists uniformly."""
-        chosen = rng.integers(len(self.lists), size=size)
-        chosen = chosen[self._labels[chosen].any(axis=1)]
-        return Batch(self.lists.documents[chosen], self._labels[chosen], size)
+        super().__init__(lists, relevance, np.ones(len(lists), dtype=np.int64))
 
 
-class LoggedClicks:
+class LoggedClicks(Labelled):
     """A click log: lists drawn in proportion to their sessions, with mean clicks as labels.
 
     The loss is linear in clicks, so the expected gradient is that of drawing single sessions, with
@@ -117,25 +152,16 @@ class LoggedClicks:
                 f"none of the {log.sessions} sessions has a click: there is nothing to learn from"
             )
         require_comparisons(log.lists)
-        self.lists = log.lists
-        self._list_of, self._contexts, clicks, sessions = _together(log, context)
-        self._labels = (clicks / np.maximum(sessions, 1)[:, None]).astype(np.float32)
-        self._cumulative = np.cumsum(sessions)
-
-    def draw(self, size: int, rng: np.random.Generator) -> Batch:
-        """Draw lists in proportion to their sessions."""
-        tickets = rng.integers(self._cumulative[-1], size=size)
-        chosen = np.searchsorted(self._cumulative, tickets, side="right")
-        chosen = chosen[self._labels[chosen].any(axis=1)]
-        return Batch(
-            self.lists.documents[self._list_of[chosen]],
-            self._labels[chosen],
-            size,
-            None if self._contexts is None else self._contexts[chosen],
-        )
+        if context is None:
+            clicks, sessions = log.clicks_per_list, log.sessions_per_list
+            list_of = contexts = None
+        else:
+            list_of, contexts, clicks, sessions = _by_context(log, context)
+        mean = clicks / np.maximum(sessions, 1)[:, None]
+        super().__init__(log.lists, mean, sessions, list_of=list_of, contexts=contexts)
 
 
-class EstimatedRelevance:
+class EstimatedRelevance(Labelled):
     """What a click model takes for relevance, in the place of clicks.
 
     `relevance` has a value for every query–document pair of the log, which is the label of the pair
@@ -144,29 +170,19 @@ class EstimatedRelevance:
 
     def __init__(self, log: ClickLog, relevance: NDArray[np.floating]) -> None:
         require_comparisons(log.lists)
-        self.lists = log.lists
-        self._labels = log.lists.gather(relevance.astype(np.float32))
-        if not self._labels.any():
+        labels = log.lists.gather(relevance.astype(np.float32))
+        if not labels.any():
             raise DataError("no displayed document has any relevance: nothing to learn from")
-        self._cumulative = np.cumsum(log.sessions_per_list)
-
-    def draw(self, size: int, rng: np.random.Generator) -> Batch:
-        """Draw lists in proportion to their sessions."""
-        tickets = rng.integers(self._cumulative[-1], size=size)
-        chosen = np.searchsorted(self._cumulative, tickets, side="right")
-        chosen = chosen[self._labels[chosen].any(axis=1)]
-        return Batch(self.lists.documents[chosen], self._labels[chosen], size)
+        super().__init__(log.lists, labels, log.sessions_per_list)
 
 
-def _together(
-    log: ClickLog, context: str | None
-) -> tuple[NDArray[np.integer], NDArray[np.int32] | None, NDArray[np.int64], NDArray[np.int64]]:
-    """Sessions summed by list, or by list and context: which these are, their clicks and sessions.
+def _by_context(
+    log: ClickLog, context: str
+) -> tuple[NDArray[np.integer], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+    """Sessions summed by list and context: which these are, their clicks and sessions.
 
     Sums over different contexts would mix curves, so the context is part of what is summed by.
     """
-    if context is None:
-        return np.arange(len(log.lists)), None, log.clicks_per_list, log.sessions_per_list
     column = log.column(context)
     keys, group = np.unique(
         log.list_of.astype(np.int64) * len(column.names) + column.codes, return_inverse=True

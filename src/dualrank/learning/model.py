@@ -17,10 +17,12 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.scaling import Scaler
 from dualrank.errors import CheckpointError, DataError
 from dualrank.propensity.propensity import Propensity
-from dualrank.rankers.network import Network
+from dualrank.rankers.kinds import RANKERS
+from dualrank.rankers.ranker import Ranker, RankerSettings
 from dualrank.storage import atomic_file, sha256_of_file, write_text
 
-FORMAT = 1
+FORMAT = 2
+"""1: networks only, which had no `kind` (the Ranking SVM was one of them). It is still read."""
 RANKER, PROPENSITY, MANIFEST = "ranker.safetensors", "propensity.json", "manifest.json"
 
 
@@ -28,26 +30,31 @@ RANKER, PROPENSITY, MANIFEST = "ranker.safetensors", "propensity.json", "manifes
 class Model:
     """A ranker, the scaling of its features, and the propensity that it was trained with."""
 
-    ranker: Network
+    ranker: Ranker
     scaler: Scaler
     propensity: Propensity | None = None
     feature_names: tuple[str, ...] | None = None
     training: dict[str, Any] = field(default_factory=dict)
-    """How it was trained: method, settings, fingerprint of the data, validation curve."""
+    """How it was trained: the plan, fingerprint of the data, validation curve."""
+    kind: str = "dnn"
+    """The kind of ranker, by which a model directory is read again."""
 
     def predict(self, data: Dataset | NDArray[np.floating]) -> NDArray[np.float32]:
         """One score per document; higher is better."""
-        features = data.features if isinstance(data, Dataset) else np.asarray(data, np.float32)
+        if isinstance(data, Dataset):
+            features, offsets = data.features, data.offsets
+        else:
+            features, offsets = np.asarray(data, np.float32), None
         if features.ndim != 2:
             raise DataError(f"features must be a matrix, not of {features.ndim} dimensions")
-        return self.ranker.predict(self.scaler.transform(features))
+        return self.ranker.predict(self.scaler.transform(features), offsets)
 
     def save(self, directory: str | Path) -> None:
         """Write the model directory; its manifest, written last, vouches for the other files."""
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         with atomic_file(folder / RANKER) as file:
-            file.write(save({k: v.contiguous() for k, v in self.ranker.state_dict().items()}))
+            file.write(save({k: v.contiguous() for k, v in self.ranker.tensors().items()}))
         files = [RANKER]
         if self.propensity is None:
             (folder / PROPENSITY).unlink(missing_ok=True)
@@ -56,7 +63,7 @@ class Model:
             files.append(PROPENSITY)
         manifest = {
             "format": FORMAT,
-            "ranker": {"sizes": self.ranker.sizes, "elu_output": self.ranker.elu_output},
+            "ranker": {"kind": self.kind, **self.ranker.describe()},
             "scaler": self.scaler.to_dict(),
             "feature_count": self.scaler.input_count,
             "feature_names": self.feature_names,
@@ -67,8 +74,11 @@ class Model:
         write_text(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
 
     @classmethod
-    def load(cls, directory: str | Path) -> Model:
-        """Read a model directory and verify every file against the manifest."""
+    def load(cls, directory: str | Path, *, ranker: type[RankerSettings] | None = None) -> Model:
+        """Read a model directory and verify every file against the manifest.
+
+        `ranker` are the settings of a ranker that is not dualrank's own, which restore it.
+        """
         folder = Path(directory)
         manifest = _read_manifest(folder)
         contents = {}
@@ -79,27 +89,32 @@ class Model:
                 raise CheckpointError(f"{folder / name}: {error.strerror}") from error
             if hashlib.sha256(contents[name]).hexdigest() != expected:
                 raise CheckpointError(f"{folder / name}: damaged: its sha256 is not the manifest's")
-        try:
-            ranker = Network(**manifest["ranker"])
-            scaler = Scaler.from_dict(manifest["scaler"])
-        except (DataError, TypeError, ValueError, RuntimeError) as error:
-            raise CheckpointError(f"{folder / MANIFEST}: damaged: {error}") from error
-        if ranker.sizes[:1] != (scaler.output_count,):
+        description = dict(manifest["ranker"])
+        kind = str(description.pop("kind", "dnn"))
+        settings = ranker or RANKERS.get(kind)
+        if settings is None or settings.kind != kind:
             raise CheckpointError(
-                f"{folder / MANIFEST}: damaged: the scaling gives {scaler.output_count} features "
-                f"to a ranker of sizes {ranker.sizes}"
+                f"{folder}: a ranker of kind {kind!r}, which is not one of {', '.join(RANKERS)}; "
+                "whoever wrote it has the settings that restore it"
             )
         try:
-            ranker.load_state_dict(load(contents[RANKER]))
-        except (SafetensorError, KeyError, RuntimeError) as error:
+            restored = settings.restore(description)
+            scaler = Scaler.from_dict(manifest["scaler"])
+            restored.predict(scaler.transform(np.zeros((1, scaler.input_count), np.float32)))
+        except (DataError, LookupError, TypeError, ValueError, RuntimeError) as error:
+            raise CheckpointError(f"{folder / MANIFEST}: damaged: {error}") from error
+        try:
+            restored.load_tensors(load(contents[RANKER]))
+        except (SafetensorError, LookupError, ValueError, RuntimeError) as error:
             raise CheckpointError(f"{folder / RANKER}: not this model's weights") from error
         names = manifest["feature_names"]
         return cls(
-            ranker=ranker,
+            ranker=restored,
             scaler=scaler,
             propensity=Propensity.read(folder / PROPENSITY) if PROPENSITY in contents else None,
             feature_names=None if names is None else tuple(names),
             training=manifest["training"],
+            kind=kind,
         )
 
 
@@ -120,9 +135,9 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{folder}: not a model directory: no {MANIFEST} in it") from error
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path}: not readable as JSON ({error})") from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        found = manifest.get("format") if isinstance(manifest, dict) else None
-        raise CheckpointError(f"{path}: model format {found}, this version reads {FORMAT}")
+    found = manifest.get("format") if isinstance(manifest, dict) else None
+    if found not in range(1, FORMAT + 1):
+        raise CheckpointError(f"{path}: model format {found}, this version reads up to {FORMAT}")
     for name, kind in _PARTS.items():
         if name not in manifest:
             raise CheckpointError(f"{path}: damaged: {name!r} is missing")

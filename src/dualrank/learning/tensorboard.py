@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 
-from dualrank.errors import SettingsError
-from dualrank.learning.loop import Record
+from dualrank.extras import require
+from dualrank.learning.loop import Loop, Watch
+
+EVERY = 20
 
 
 def require_tensorboard() -> None:
     """Say how to get TensorBoard where it is not installed."""
-    if find_spec("tensorboard") is None:
-        raise SettingsError(
-            "TensorBoard is not installed, and its event files are written by it: "
-            "pip install 'dualrank[tensorboard]'"
-        )
+    require("tensorboard", "tensorboard")
 
 
 @contextmanager
-def event_files(folder: Path | None) -> Iterator[Record | None]:
-    """A record that goes into a folder of event files, or none without a folder."""
+def event_files(folder: Path | None) -> Iterator[Watch | None]:
+    """A watch that writes some steps into a folder of event files, or none without a folder."""
     if folder is None:
         yield None
         return
@@ -31,8 +28,11 @@ def event_files(folder: Path | None) -> Iterator[Record | None]:
 
     with SummaryWriter(str(folder)) as writer:
 
-        def record(step: int, values: Mapping[str, float]) -> None:
-            for name, value in values.items():
-                writer.add_scalar(name, value, step)
+        def watch(step: int, loop: Loop) -> None:
+            if step % EVERY and step < loop.steps:
+                return
+            prefix = f"{loop.name}/" if loop.name else ""
+            for name, value in loop.recorded(step).items():
+                writer.add_scalar(prefix + name, value, step)
 
-        yield record
+        yield watch

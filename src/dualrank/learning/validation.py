@@ -13,13 +13,7 @@ from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError
 from dualrank.evaluation.evaluator import Evaluator
 from dualrank.propensity.propensity import Propensity
-
-
-class Predictor(Protocol):
-    """Anything that scores a matrix of documents."""
-
-    def predict(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
-        """One score per row."""
+from dualrank.rankers.ranker import Ranker
 
 
 class Validation(Protocol):
@@ -29,7 +23,7 @@ class Validation(Protocol):
     valued anew, with today's, before another is compared with it.
     """
 
-    def measure(self, ranker: Predictor) -> list[float]:
+    def measure(self, ranker: Ranker) -> list[float]:
         """What is observed of a ranker."""
 
     def value(self, measured: list[float]) -> float:
@@ -42,13 +36,13 @@ class OnGrades:
     def __init__(self, features: NDArray[np.float32], dataset: Dataset, metric: str) -> None:
         if not dataset.require_grades().any():
             raise DataError("no validation document has a grade above 0: all rankers look alike")
-        self._features = features
+        self._features, self._offsets = features, dataset.offsets
         self._metric = metric
         self._evaluator = Evaluator(dataset, [metric])
 
-    def measure(self, ranker: Predictor) -> list[float]:
+    def measure(self, ranker: Ranker) -> list[float]:
         """The metric."""
-        return [self._evaluator(ranker.predict(self._features))[self._metric]]
+        return [self._evaluator(ranker.predict(self._features, self._offsets))[self._metric]]
 
     def value(self, measured: list[float]) -> float:
         """The metric."""
@@ -73,7 +67,7 @@ class OnHeldOutClicks:
         max_weight: float = np.inf,
         relevance: NDArray[np.float32] | None = None,
     ) -> None:
-        self._documents, self._mask = log.lists.documents, log.lists.mask
+        self._lists, self._features = log.lists, features
         self._clicks = log.clicks_per_list.astype(np.float64)
         if relevance is not None:
             self._clicks = log.sessions_per_list[:, None] * log.lists.gather(relevance).astype(
@@ -81,16 +75,13 @@ class OnHeldOutClicks:
             )
         self._believed = believed
         self._max_weight = max_weight
-        rows, self._row_of = np.unique(self._documents[self._mask], return_inverse=True)
-        self._features = np.ascontiguousarray(features[rows])
 
-    def measure(self, ranker: Predictor) -> list[float]:
+    def measure(self, ranker: Ranker) -> list[float]:
         """Discounted clicks by the position at which they were made."""
-        scores = np.full(self._documents.shape, -np.inf)
-        scores[self._mask] = ranker.predict(self._features)[self._row_of]
-        order = np.argsort(-scores, axis=1, kind="stable")
+        scores = ranker.predict_lists(self._features, self._lists)
+        order = np.argsort(np.where(self._lists.mask, -scores, np.inf), axis=1, kind="stable")
         ranks = np.empty_like(order)
-        np.put_along_axis(ranks, order, np.arange(self._documents.shape[1])[None], axis=1)
+        np.put_along_axis(ranks, order, np.arange(self._lists.depth)[None], axis=1)
         return (self._clicks / np.log2(ranks + 2)).sum(axis=0).tolist()
 
     def value(self, measured: list[float]) -> float:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from dualrank.data.letor.source import SourceFile
 from dualrank.errors import DataError
+from dualrank.extras import require
 from dualrank.pages.encoding import decode
 from dualrank.pages.extraction import MAX_BYTES, Fields, extract_fields
 
@@ -284,14 +285,13 @@ def _read_table(file: Path, before: int) -> Iterator[Batch]:
 
 
 def _read_warc(file: Path, before: int) -> Iterator[Batch]:
-    from warcio.archiveiterator import ArchiveIterator
-    from warcio.exceptions import ArchiveLoadFailed
-
+    archives = require("pages", "warcio.archiveiterator")
+    load_failed = require("pages", "warcio.exceptions").ArchiveLoadFailed
     records: list[tuple[str, bytes, str | None]] = []
     size = 0
     with file.open("rb") as stream:
         try:
-            for record in ArchiveIterator(stream):
+            for record in archives.ArchiveIterator(stream):
                 found = _html_of_record(record)
                 if found is None:
                     continue
@@ -300,7 +300,7 @@ def _read_warc(file: Path, before: int) -> Iterator[Batch]:
                 if size >= BATCH_BYTES:
                     yield _Records(before + stream.tell(), tuple(records))
                     records, size = [], 0
-        except (ArchiveLoadFailed, OSError, EOFError, ValueError) as error:
+        except (load_failed, OSError, EOFError, ValueError) as error:
             yield _Records(before + stream.tell(), tuple(records))
             raise DataError(f"the WARC file is damaged ({error})") from error
     yield _Records(before + file.stat().st_size, tuple(records))

@@ -135,6 +135,10 @@ class GroupedClicks:
         """The log as query–document pairs at positions."""
         return Cells.of(self)
 
+    def unclicked(self, k: int) -> str:
+        """That position k (from 0) has no click, in words."""
+        return f"position {k + 1} was never clicked in {self.impressions[k]} sessions"
+
     def sum_by_group(self, values: NDArray[np.number]) -> NDArray[np.float64]:
         """Rows by positions, summed into groups by positions."""
         return np.stack(

@@ -1,1 +1,7 @@
-"""f(x): the models that score a document."""
+"""f(x): what scores documents, and learns by slopes; one ranker a file."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+del lazy_loader

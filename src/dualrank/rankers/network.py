@@ -12,65 +12,39 @@ where the last h is the score. The paper applies elu to the score too, which bou
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from dualrank.errors import SettingsError
+from dualrank.rankers.batch import Shown
+from dualrank.rankers.optimizer import Optimizer
+from dualrank.rankers.ranker import Layer, Ranker, RankerSettings, Signal, Step, check_shapes
+from dualrank.settings import TrainingSettings
 
-ROWS_PER_BLOCK = 16_384
-
-
-@dataclass(frozen=True)
-class DNN:
-    """A feed-forward network with ELU; `hidden` are the sizes of its hidden layers.
-
-    `precision="bfloat16"` computes the matrix products of training in that precision, which is
-    faster where the processor has it and slower where it does not.
-    """
-
-    hidden: tuple[int, ...] = (256, 128)
-    elu_output: bool = False
-    precision: Literal["float32", "bfloat16"] = "float32"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", tuple(self.hidden))
-        if any(size < 1 for size in self.hidden):
-            raise SettingsError(f"hidden layers need at least one unit each, not {self.hidden}")
-        if self.precision not in ("float32", "bfloat16"):
-            raise SettingsError(f"precision is float32 or bfloat16, not {self.precision!r}")
-
-    def build(self, inputs: int, seed: int = 0) -> Network:
-        """A network for this many features, initialised from the seed."""
-        dtype = torch.bfloat16 if self.precision == "bfloat16" else None
-        sizes = (inputs, *self.hidden, 1)
-        return Network(sizes, elu_output=self.elu_output, seed=seed, dtype=dtype)
+ROWS_PER_BLOCK = 4_096
+PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
 
 
-@dataclass(frozen=True)
-class Linear:
-    """f(x) = w · x + b."""
-
-    def build(self, inputs: int, seed: int = 0) -> Network:
-        """A linear model for this many features."""
-        return Network((inputs, 1), elu_output=False, seed=seed)
-
-
-class Network(nn.Module):
-    """A stack of linear layers with ELU between them, trained through a written-out backward pass.
+class Network(Ranker):
+    """A stack of linear layers with ELU between them, with its backward pass written out.
 
     The last layer starts at zero and the others at random: every score is then 0 and every
     relevance weight of dual learning is 1 at the first step, which is what the paper's zero start
     means, while the symmetry between hidden units is broken, without which nothing would learn.
 
-    With `dtype=torch.bfloat16` matrix products are computed in that precision; parameters,
-    gradients and scores stay float32.
+    With `dtype=torch.bfloat16` matrix products of training are computed in that precision;
+    parameters, gradients and scores stay float32.
+
+    Autograd is not used: at the paper's size a step of it costs a third more than its matrix
+    products, this one about a tenth (`python -m benchmarks.training`). elu'(a) is read off the
+    output h = elu(a), as 1 where h > 0 and h + 1 elsewhere, so no pre-activation is kept.
     """
 
     def __init__(
@@ -81,41 +55,200 @@ class Network(nn.Module):
         seed: int = 0,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__()
         generator = torch.Generator().manual_seed(seed)
         self.sizes = tuple(sizes)
         self.elu_output = elu_output
-        self.weights = nn.ParameterList()
-        self.biases = nn.ParameterList()
+        self.weights: list[Tensor] = []
+        self.biases: list[Tensor] = []
         for layer, (fan_in, fan_out) in enumerate(pairwise(sizes)):
             weight = torch.zeros(fan_out, fan_in)
             if layer < len(sizes) - 2:
                 weight.normal_(0, 1 / math.sqrt(fan_in), generator=generator)
-            self.weights.append(nn.Parameter(weight))
-            self.biases.append(nn.Parameter(torch.zeros(fan_out)))
-        self._workspace = _Workspace(dtype)
+            self.weights.append(weight)
+            self.biases.append(torch.zeros(fan_out))
+        self._dtype = dtype
+        self._workspace = _Workspace()
+        self._features = torch.empty(0, self.sizes[0])
+        self._gathered = self._features
+        self._run: list[Tensor] = []
+        self._optimizer: Optimizer | None = None
+
+    def start(self, features: Tensor, settings: TrainingSettings) -> None:
+        """Move to where the features are."""
+        self._to(features.device)
+        self._features = features
+        parameters = [*self.weights, *self.biases]
+        self._optimizer = Optimizer(parameters, settings.learning_rate, settings)
+
+    def score(self, shown: Shown) -> Tensor:
+        """Row by row; padding is never scored."""
+        count = len(shown.rows)
+        if len(self._gathered) < count:
+            self._gathered = self._features.new_empty(count, self.sizes[0])
+        x = torch.index_select(self._features, 0, shown.rows, out=self._gathered[:count])
+        return shown.lay_out(self.forward(x))
+
+    def evidence(self, shown: Shown, signal: Signal) -> list[Tensor]:
+        """∂loss/∂θ for every parameter."""
+        return self.backward(shown.pick(signal.slope))
+
+    def move(self, evidence: Sequence[Tensor], step: Step) -> None:
+        """A step of gradient descent."""
+        assert self._optimizer is not None, "a ranker moves after it was started"
+        self._optimizer.move(evidence, step)
+
+    def finish(self) -> None:
+        """Come back to the processor, and let go of the training data."""
+        self._to(torch.device("cpu"))
+        self._features = self._gathered = torch.empty(0, self.sizes[0])
+        self._workspace, self._run = _Workspace(), []
 
     def forward(self, x: Tensor) -> Tensor:
-        """One score per row of `x`."""
-        parameters = [*self.weights, *self.biases]
-        scores: Tensor = _EluStack.apply(  # type: ignore[no-untyped-call]
-            self._workspace, self.elu_output, x, *parameters
-        )
-        return scores
+        """One score per row of `x`; the layers are kept for `backward` until the next pass."""
+        self._run = self._layers(x, self._workspace, self._dtype)
+        return self._run[-1][:, 0].to(x.dtype, copy=True)
 
-    @torch.no_grad()
-    def predict(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Scores of many documents, in blocks."""
-        scores = np.empty(len(features), dtype=np.float32)
+    def _layers(
+        self, x: Tensor, workspace: _Workspace, dtype: torch.dtype | None = None
+    ) -> list[Tensor]:
+        """h_0 … h_K, in buffers that the workspace's next pass overwrites."""
+        h = [x.to(dtype) if dtype else x]
+        last = len(self.weights) - 1
+        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            out = workspace.take("h", layer, len(x), len(weight), h[-1])
+            if dtype:
+                weight, bias = weight.to(dtype), bias.to(dtype)
+            torch.addmm(bias, h[-1], weight.t(), out=out)
+            if layer < last or self.elu_output:
+                _elu_(out, workspace.take("scratch", layer, len(x), len(weight), out))
+            h.append(out)
+        return h
+
+    def backward(self, slope: Tensor) -> list[Tensor]:
+        """∂loss/∂θ of the last forward pass, weights first, from ∂loss/∂score of its rows."""
+        h = self._run
+        weight_slopes, bias_slopes = [], []
+        delta = slope[:, None].to(h[-1].dtype)
+        if self.elu_output:
+            delta = _elu_backward(delta.clone(), h[-1])
+        for layer in reversed(range(len(self.weights))):
+            weight_slopes.append(_outer(delta, h[layer]).to(slope.dtype))
+            bias_slopes.append(delta.sum(0, dtype=slope.dtype))
+            if layer > 0:
+                weight = self.weights[layer].to(delta.dtype)
+                below = self._workspace.take("d", layer, len(delta), weight.shape[1], delta)
+                torch.mm(delta, weight, out=below)
+                delta = _elu_backward(below, h[layer])
+        return [*reversed(weight_slopes), *reversed(bias_slopes)]
+
+    def predict(
+        self, features: NDArray[np.float32], offsets: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
+        """Scores of many documents, in blocks; several threads may ask at once."""
+        return self._in_blocks(features, layer=-1)[:, 0]
+
+    def last_hidden(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """What the last hidden layer makes of documents."""
+        return self._in_blocks(features, layer=-2)
+
+    def _in_blocks(self, features: NDArray[np.float32], layer: int) -> NDArray[np.float32]:
+        values = np.empty((len(features), self.sizes[layer]), dtype=np.float32)
+        workspace = _Workspace()
         for start in range(0, len(features), ROWS_PER_BLOCK):
             block = slice(start, start + ROWS_PER_BLOCK)
-            h = torch.from_numpy(np.ascontiguousarray(features[block])).to(self.weights[0].device)
-            for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-                h = torch.addmm(bias, h, weight.t())
-                if layer < len(self.weights) - 1 or self.elu_output:
-                    _elu_(h, torch.empty_like(h))
-            scores[block] = h[:, 0].cpu().numpy()
-        return scores
+            x = torch.from_numpy(np.ascontiguousarray(features[block])).to(self.weights[0].device)
+            values[block] = self._layers(x, workspace)[layer].cpu().numpy()
+        return values
+
+    def describe(self) -> dict[str, Any]:
+        """The sizes of its layers, and whether the score goes through elu."""
+        return {"sizes": list(self.sizes), "elu_output": self.elu_output}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Weights and biases by layer."""
+        weights = {f"weights.{i}": weight for i, weight in enumerate(self.weights)}
+        return weights | {f"biases.{i}": bias for i, bias in enumerate(self.biases)}
+
+    def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take over weights and biases."""
+        held = self.tensors()
+        check_shapes(held, tensors)
+        for name, tensor in held.items():
+            tensor.copy_(tensors[name])
+
+    def state(self) -> dict[str, Tensor]:
+        """That of the optimiser, which holds the parameters."""
+        assert self._optimizer is not None, "a ranker has a state after it was started"
+        return self._optimizer.state()
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from a checkpoint."""
+        assert self._optimizer is not None, "a ranker goes on after it was started"
+        self._optimizer.load_state(state)
+
+    @property
+    def left_out(self) -> int:
+        """Steps whose gradient was not finite."""
+        return 0 if self._optimizer is None else self._optimizer.left_out
+
+    def layers(self) -> list[Layer]:
+        """All of them, ELU after each but the last."""
+        last = len(self.weights) - 1
+        return [
+            Layer(
+                weight.cpu().numpy(),
+                bias.cpu().numpy(),
+                "elu" if i < last or self.elu_output else None,
+            )
+            for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True))
+        ]
+
+    def _to(self, device: torch.device) -> None:
+        self.weights = [weight.to(device) for weight in self.weights]
+        self.biases = [bias.to(device) for bias in self.biases]
+
+
+@dataclass(frozen=True)
+class DNN(RankerSettings):
+    """A feed-forward network with ELU; `hidden` are the sizes of its hidden layers.
+
+    `precision="bfloat16"` computes the matrix products of training in that precision, which is
+    faster where the processor has it and slower where it does not.
+    """
+
+    kind = "dnn"
+    makes = Network
+
+    hidden: Annotated[tuple[int, ...], "Sizes of the DNN's hidden layers."] = (256, 128)
+    elu_output: Annotated[bool, "The DNN as the paper prints it."] = False
+    precision: Annotated[
+        Literal["float32", "bfloat16"], "Of matrix products in training: float32 or bfloat16."
+    ] = "float32"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(self.hidden))
+        if any(size < 1 for size in self.hidden):
+            raise SettingsError(f"hidden layers need at least one unit each, not {self.hidden}")
+        if self.precision not in PRECISIONS:
+            raise SettingsError(f"precision is float32 or bfloat16, not {self.precision!r}")
+
+    def build(self, inputs: int, seed: int = 0) -> Network:
+        """A network for this many features, initialised from the seed."""
+        sizes = (inputs, *self.hidden, 1)
+        dtype = PRECISIONS[self.precision]
+        return Network(sizes, elu_output=self.elu_output, seed=seed, dtype=dtype)
+
+
+@dataclass(frozen=True)
+class Linear(RankerSettings):
+    """f(x) = w · x + b."""
+
+    kind = "linear"
+    makes = Network
+
+    def build(self, inputs: int, seed: int = 0) -> Network:
+        """A linear model for this many features."""
+        return Network((inputs, 1), seed=seed)
 
 
 class _Workspace:
@@ -123,77 +256,23 @@ class _Workspace:
     more in page faults than the element-wise work itself.
     """
 
-    def __init__(self, dtype: torch.dtype | None) -> None:
-        self.dtype = dtype
-        self.generation = 0
+    def __init__(self) -> None:
         self._buffers: dict[tuple[str, int], Tensor] = {}
 
     def take(self, name: str, layer: int, rows: int, columns: int, like: Tensor) -> Tensor:
-        dtype = self.dtype or like.dtype
         held = self._buffers.get((name, layer))
         fits = held is not None and len(held) >= rows and held.shape[1] == columns
-        if held is None or not fits or (held.dtype, held.device) != (dtype, like.device):
-            held = torch.empty(rows, columns, dtype=dtype, device=like.device)
+        if held is None or not fits or (held.dtype, held.device) != (like.dtype, like.device):
+            held = torch.empty(rows, columns, dtype=like.dtype, device=like.device)
             self._buffers[name, layer] = held
         return held[:rows]
-
-
-class _EluStack(torch.autograd.Function):
-    """The whole network as one differentiable function.
-
-    elu'(a) is read off the output h = elu(a), as 1 where h > 0 and h + 1 elsewhere, so no
-    pre-activation is kept. The workspace belongs to the latest forward pass: a second one before
-    the backward pass of the first would overwrite it, which the generation count catches.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, workspace: _Workspace, elu_output: bool, x: Tensor, *parameters: Tensor
-    ) -> Tensor:
-        half = len(parameters) // 2
-        weights, biases = parameters[:half], parameters[half:]
-        low = [
-            (w.to(workspace.dtype), b.to(workspace.dtype)) if workspace.dtype else (w, b)
-            for w, b in zip(weights, biases, strict=True)
-        ]
-        h = [x.to(workspace.dtype) if workspace.dtype else x]
-        for layer, (weight, bias) in enumerate(low):
-            out = workspace.take("h", layer, len(x), len(weight), x)
-            torch.addmm(bias, h[-1], weight.t(), out=out)
-            if layer < half - 1 or elu_output:
-                _elu_(out, workspace.take("scratch", layer, len(x), len(weight), x))
-            h.append(out)
-        workspace.generation += 1
-        ctx.generation, ctx.workspace, ctx.elu_output = workspace.generation, workspace, elu_output
-        ctx.h, ctx.weights = h, [w for w, _ in low]
-        return h[-1][:, 0].to(x.dtype, copy=True)
-
-    @staticmethod
-    def backward(ctx: Any, grad_scores: Tensor) -> tuple[Tensor | None, ...]:
-        workspace, h, weights = ctx.workspace, ctx.h, ctx.weights
-        if ctx.generation != workspace.generation:
-            raise RuntimeError("the network ran forward again before this backward pass")
-        grad_weights: list[Tensor] = [grad_scores] * len(weights)
-        grad_biases: list[Tensor] = [grad_scores] * len(weights)
-        delta = grad_scores[:, None].to(h[-1].dtype)
-        if ctx.elu_output:
-            delta = _elu_backward(delta.clone(), h[-1])
-        for layer in reversed(range(len(weights))):
-            grad_weights[layer] = _outer(delta, h[layer]).to(grad_scores.dtype)
-            grad_biases[layer] = delta.sum(0, dtype=grad_scores.dtype)
-            if layer > 0:
-                below = workspace.take("d", layer, len(delta), weights[layer].shape[1], grad_scores)
-                torch.mm(delta, weights[layer], out=below)
-                delta = _elu_backward(below, h[layer])
-        grad_x = (delta @ weights[0]).to(grad_scores.dtype) if ctx.needs_input_grad[2] else None
-        return None, None, grad_x, *grad_weights, *grad_biases
 
 
 def _elu_(a: Tensor, scratch: Tensor) -> None:
     """elu in place, as max(a, min(e^a − 1, 0)).
 
     It differs from torch's own by rounding and takes about half the time, which counts in a small
-    network.
+    network (`python -m benchmarks.training`).
     """
     torch.exp(a, out=scratch)
     torch.maximum(a, scratch.sub_(1).clamp_(max=0), out=a)

@@ -1,20 +1,21 @@
-"""One model's side of a step: normalise the loss, clip the gradient, move."""
+"""One model's side of a step: normalise the gradient, clip it, move."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from dualrank.rankers.ranker import Step
 from dualrank.settings import TrainingSettings
 
 ADAGRAD_START = 0.1
 
 
 class Optimizer:
-    """SGD or Adagrad over one model, with gradient clipping and a falling rate.
+    """SGD or Adagrad over some parameters, with gradient clipping and a falling rate.
 
         SGD:      θ ← θ − α g
         Adagrad:  G ← G + g²,  θ ← θ − α g / √G,  from G = 0.1
@@ -28,51 +29,39 @@ class Optimizer:
     curve towards the uniform one.
 
     The updates are written out because on a small model `torch.optim` spends more time around them
-    than in them.
+    than in them (`python -m benchmarks.training`).
     """
 
-    def __init__(self, model: nn.Module, rate: float, settings: TrainingSettings) -> None:
-        self.model = model
+    def __init__(
+        self, parameters: Sequence[Tensor], rate: float, settings: TrainingSettings
+    ) -> None:
+        self.parameters = [parameter.detach() for parameter in parameters]
         self.left_out = 0
         self._rate = rate
-        self._factor = 1.0
         self._settings = settings
-        self.parameters = list(model.parameters())
-        self._sums = (
-            [torch.full_like(p, ADAGRAD_START, requires_grad=False) for p in self.parameters]
-            if settings.optimizer == "adagrad"
-            else []
-        )
+        adagrad = settings.optimizer == "adagrad"
+        self._sums = [torch.full_like(p, ADAGRAD_START) for p in self.parameters if adagrad]
 
-    def to(self, device: torch.device) -> None:
-        """Follow a model that has moved."""
-        self.parameters = list(self.model.parameters())
-        self._sums = [total.to(device) for total in self._sums]
-
-    def set_progress(self, done: float) -> None:
-        """Tell which share of the training is done; the rate follows the schedule."""
-        self._factor = 1.0 - done if self._settings.schedule == "linear" else 1.0
-
-    def gradients(self, loss: Tensor) -> Sequence[Tensor]:
-        """∂l/∂θ for every parameter."""
-        return torch.autograd.grad(loss, self.parameters)
-
-    def move(self, gradients: Sequence[Tensor], drawn: int, clicks: Tensor) -> None:
+    def move(self, gradients: Sequence[Tensor], step: Step) -> None:
         """Move against a gradient that was summed over lists.
 
-        `sessions` divides it by the sessions drawn (equation 11), `clicks` by Σ w c.
+        `sessions` divides it by the sessions drawn (equation 11), `clicks` by Σ w c. The rate
+        follows the schedule.
         """
-        by_sessions = self._settings.normalisation == "sessions"
-        size = drawn if by_sessions else max(float(clicks), 1e-12)
+        settings = self._settings
+        by_sessions = settings.normalisation == "sessions"
+        size = step.drawn if by_sessions else max(float(step.clicks), 1e-12)
         norm = math.hypot(*(float(torch.linalg.vector_norm(g)) for g in gradients)) / size
         if not math.isfinite(norm):
             self.left_out += 1
             return
-        self._move(gradients, min(1.0, self._settings.gradient_clip / max(norm, 1e-12)) / size)
+        falling = 1.0 - step.done if settings.schedule == "linear" else 1.0
+        scale = min(1.0, settings.gradient_clip / max(norm, 1e-12)) / size
+        self._move(gradients, scale, self._rate * falling)
 
     @torch.no_grad()
-    def _move(self, gradients: Sequence[Tensor], scale: float) -> None:
-        rate, decay = self._rate * self._factor, self._settings.weight_decay
+    def _move(self, gradients: Sequence[Tensor], scale: float, rate: float) -> None:
+        decay = self._settings.weight_decay
         for index, (parameter, gradient) in enumerate(zip(self.parameters, gradients, strict=True)):
             factor = scale
             if decay and parameter.ndim > 1:
@@ -84,12 +73,13 @@ class Optimizer:
                 parameter.add_(gradient, alpha=-rate * factor)
 
     def state(self) -> dict[str, Tensor]:
-        """Parameters and accumulators by name."""
-        tensors = {f"parameter.{i}": p.detach() for i, p in enumerate(self.parameters)}
-        return tensors | {f"sum.{i}": total for i, total in enumerate(self._sums)}
+        """Parameters, accumulators and the count of what was left out, by name."""
+        tensors = {f"parameter.{i}": p for i, p in enumerate(self.parameters)}
+        tensors |= {f"sum.{i}": total for i, total in enumerate(self._sums)}
+        return tensors | {"left_out": torch.tensor(self.left_out)}
 
-    @torch.no_grad()
-    def load_state(self, tensors: dict[str, Tensor]) -> None:
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """Continue from what `state` returned."""
         for name, held in self.state().items():
             held.copy_(tensors[name])
+        self.left_out = int(tensors["left_out"])

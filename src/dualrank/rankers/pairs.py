@@ -65,30 +65,27 @@ def preference_pairs_from_grades(dataset: Dataset) -> Pairs:
 
 
 def preference_pairs_from_clicks(
-    lists: RankedLists, clicks: ArrayLike, examination: ArrayLike | None = None
+    lists: RankedLists, clicks: ArrayLike, weighted: ArrayLike | None = None
 ) -> Pairs:
     """Every clicked document against every other one displayed with it (Joachims et al. 2017).
 
-    `clicks[l, k]` counts the clicks on rank k + 1 of list l. Document i, displayed at rank k,
-    is preferred to each other document j of its list with weight
-
-        a_ij = clicks on i / examination(k);
-
-    without `examination` the weight is the count (NoCorrect). Where both i and j were clicked,
-    both directions exist. n is the number of clicks, as in the paper, where each click is one
-    observation. It does not depend on `examination`: half the examination everywhere is twice
-    the C.
+    `clicks[l, k]` counts the clicks on rank k + 1 of list l, and `weighted[l, k]` is what they are
+    worth, such as their number over the examination of the rank; without it the count itself
+    (NoCorrect). Document i, displayed at rank k, is preferred to each other document j of its list
+    with the weight a_ij = weighted[l, k]. Where both i and j were clicked, both directions exist.
+    n is the number of clicks, as in the paper, where each click is one observation. It does not
+    depend on `weighted`: twice the weight everywhere is twice the C.
 
     The loss depends on i and j alone, so equal pairs from several lists of a query are merged
     into one with the sum of their weights.
 
     >>> lists = RankedLists(np.array([[4, 7, -1]], np.int32), np.array([0], np.int32))
-    >>> pairs = preference_pairs_from_clicks(lists, [[0, 3, 0]], examination=[1.0, 0.5, 0.2])
+    >>> pairs = preference_pairs_from_clicks(lists, [[0, 3, 0]], weighted=[[0, 6, 0]])
     >>> pairs.better, pairs.worse, pairs.weight
     (array([7], dtype=int32), array([4], dtype=int32), array([6.]))
     """
     counts = _checked_clicks(lists, clicks)
-    probability = _checked_examination(lists.depth, examination)
+    worth = counts if weighted is None else _checked_clicks(lists, weighted)
     clicked, rank = np.nonzero(counts)
     shown = lists.documents[clicked]
     others = (shown != PADDING) & (np.arange(lists.depth) != rank[:, None])
@@ -100,7 +97,7 @@ def preference_pairs_from_clicks(
     rivals = others.sum(axis=1)
     better = np.repeat(lists.documents[clicked, rank], rivals)
     worse = shown[others]
-    weight = np.repeat(counts[clicked, rank] / probability[rank], rivals)
+    weight = np.repeat(worth[clicked, rank], rivals)
 
     # A query's rows stand together in a data set, so this order also keeps queries together.
     key = better.astype(np.int64) * (int(lists.documents.max()) + 1) + worse
@@ -137,20 +134,3 @@ def _checked_clicks(lists: RankedLists, clicks: ArrayLike) -> NDArray[np.float64
             f"list {row} has a click at position {rank + 1}, where no document was displayed"
         )
     return counts
-
-
-def _checked_examination(depth: int, examination: ArrayLike | None) -> NDArray[np.float64]:
-    if examination is None:
-        return np.ones(depth)
-    probability = np.asarray(examination, dtype=np.float64)
-    if probability.shape != (depth,):
-        raise DataError(
-            f"examination has shape {probability.shape}, but lists have {depth} positions"
-        )
-    wrong = np.flatnonzero(~(np.isfinite(probability) & (probability > 0)))
-    if len(wrong):
-        raise DataError(
-            f"examination at position {wrong[0] + 1} is {probability[wrong[0]]:g}; "
-            "a clicked position has a positive one"
-        )
-    return probability

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
 from dualrank.errors import DataError, SettingsError
+from dualrank.rankers.batch import Shown
 from dualrank.rankers.hinge_solver import descend, hinge_loss, make_blocks, weights_of
 from dualrank.rankers.pairs import (
     Pairs,
     preference_pairs_from_clicks,
     preference_pairs_from_grades,
 )
+from dualrank.rankers.ranker import Layer, Ranker, RankerSettings, Signal, Step, check_shapes
+from dualrank.settings import TrainingSettings
 
 logger = logging.getLogger(__name__)
 
@@ -48,9 +54,84 @@ class SVMSolution:
         return features @ self.weights.astype(np.float32)
 
 
+class SVMRanker(Ranker):
+    """w·x, solved for in one step over all clicks."""
+
+    at_once = True
+
+    def __init__(self, inputs: int, settings: RankingSVM | None = None) -> None:
+        self.weights = torch.zeros(inputs, dtype=torch.float64)
+        self._settings = settings or RankingSVM()
+        self._features = np.zeros((0, inputs), dtype=np.float32)
+        self._outcome: dict[str, Any] = {}
+
+    def start(self, features: Tensor, settings: TrainingSettings) -> None:
+        """Keep the features in main memory, where the solver works."""
+        self._features = features.cpu().numpy()
+
+    def score(self, shown: Shown) -> Tensor:
+        """w·x, row by row."""
+        scores = self.predict(self._features[shown.rows.cpu().numpy()])
+        return shown.lay_out(torch.from_numpy(scores).to(shown.rows.device))
+
+    def evidence(self, shown: Shown, signal: Signal) -> list[Tensor]:
+        """The solution; of several workers each has all lists, and finds the same."""
+        if signal.targets is None or shown.queries is None:
+            raise SettingsError("the Ranking SVM learns from weighted clicks, all at once")
+        lists = RankedLists(shown.documents.cpu().numpy(), shown.queries)
+        found = self._settings.fit_clicks(
+            self._features, lists, shown.labels.cpu().numpy(), signal.targets.cpu().numpy()
+        )
+        self._outcome = {
+            "C": self._settings.C,
+            "duality_gap": found.duality_gap,
+            "converged": found.converged,
+        }
+        return [torch.from_numpy(found.weights)]
+
+    def move(self, evidence: Sequence[Tensor], step: Step) -> None:
+        """Become the solution."""
+        self.weights = evidence[0].double()
+
+    def finish(self) -> None:
+        """Let go of the training data."""
+        self._features = self._features[:0]
+
+    def predict(
+        self, features: NDArray[np.float32], offsets: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
+        """w·x for each document."""
+        return features @ self.weights.numpy().astype(np.float32)
+
+    def describe(self) -> dict[str, Any]:
+        """How many features it knows."""
+        return {"inputs": len(self.weights)}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The weights."""
+        return {"weights": self.weights}
+
+    def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take over the weights."""
+        check_shapes(self.tensors(), tensors)
+        self.weights = tensors["weights"].double().clone()
+
+    def outcome(self) -> dict[str, Any]:
+        """C, and how near the solution is to the optimum."""
+        return self._outcome
+
+    def layers(self) -> list[Layer]:
+        """One, without bias."""
+        weight = self.weights.numpy().astype(np.float32)[None]
+        return [Layer(weight, np.zeros(1, np.float32), None)]
+
+
 @dataclass(frozen=True)
-class RankingSVM:
-    """Settings of the Ranking SVM; `fit_grades` and `fit_clicks` return the fitted ranker.
+class RankingSVM(RankerSettings):
+    """Settings of the Ranking SVM.
+
+    As a ranker it takes all clicks at once, each with the weight that a correction gives it.
+    `fit_grades` and `fit_clicks` solve for arrays, and give the solution with its proof.
 
     >>> data = Dataset.from_arrays([[0.0], [1.0], [0.4]], qid=[1, 1, 1], grades=[0, 2, 1])
     >>> svm = RankingSVM(C=20.0).fit_grades(data)
@@ -58,10 +139,17 @@ class RankingSVM:
     np.int64(1)
     """
 
-    C: float = 100.0
+    kind = "svm"
+    makes = SVMRanker
+
+    C: Annotated[float, "The SVM's weight of errors."] = 100.0
     tolerance: float = 1e-4
     max_epochs: int = 1000
     seed: int = 0
+
+    def build(self, inputs: int, seed: int = 0) -> SVMRanker:
+        """A ranker that has learned nothing yet."""
+        return SVMRanker(inputs, replace(self, seed=seed))
 
     def fit_grades(self, dataset: Dataset, *, progress: Progress | None = None) -> SVMSolution:
         """Learn from graded documents: the higher grade above the lower, within each query."""
@@ -72,12 +160,12 @@ class RankingSVM:
         features: NDArray[np.float32],
         lists: RankedLists,
         clicks: ArrayLike,
-        examination: ArrayLike | None = None,
+        weighted: ArrayLike | None = None,
         *,
         progress: Progress | None = None,
     ) -> SVMSolution:
-        """Learn from click counts per displayed document, weighted by 1 / examination if given."""
-        pairs = preference_pairs_from_clicks(lists, clicks, examination)
+        """Learn from click counts per displayed document, worth `weighted` where that is given."""
+        pairs = preference_pairs_from_clicks(lists, clicks, weighted)
         return self._fit(features, pairs, progress)
 
     def _fit(

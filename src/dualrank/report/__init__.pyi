@@ -11,9 +11,12 @@ from .drawing import LEGEND as LEGEND
 from .drawing import TEXT as TEXT
 from .drawing import few_ticks as few_ticks
 from .drawing import label_ends as label_ends
+from .drawing import name_rows as name_rows
 from .drawing import new_figure as new_figure
 from .drawing import title as title
+from .drawing import write_at_right as write_at_right
 from .figures import learning_curve_figure as learning_curve_figure
+from .figures import lines_figure as lines_figure
 from .figures import log_scale as log_scale
 from .figures import method_labels as method_labels
 from .figures import method_line as method_line

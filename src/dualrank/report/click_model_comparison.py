@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrank.clicks.models.comparison import Score
-from dualrank.report.drawing import EDGE, TEXT, label_ends, new_figure, title
+from dualrank.report.drawing import (
+    EDGE,
+    few_ticks,
+    label_ends,
+    name_rows,
+    new_figure,
+    title,
+    write_at_right,
+)
 from dualrank.report.table import Cell, Row, Table, with_best
 from dualrank.report.theme import LIGHT
 
@@ -66,26 +74,11 @@ def comparison_figure(scores: Sequence[Score]) -> Figure:
     for y, score in enumerate(ranked):
         color = LIGHT[_COLORS.get(score.model, "gray")]
         far = score.log_likelihood < edge
-        left.plot(
-            [max(score.log_likelihood, edge)], [y], "<" if far else "o", color=color, ms=7, **EDGE
-        )
-        left.annotate(
-            f"{score.log_likelihood:.3f}".replace("-", "−"),
-            (1.0, y),
-            xycoords=("axes fraction", "data"),
-            xytext=(4, 0),
-            textcoords="offset points",
-            va="center",
-            color=LIGHT["ink"],
-            fontsize=TEXT,
-        )
-    left.set_yticks(range(len(ranked)), [score.model for score in ranked])
-    left.tick_params(axis="y", labelcolor=LIGHT["ink"])
-    left.set_ylim(-0.6, len(ranked) - 0.4)
-    left.margins(x=0.06)
-    left.grid(visible=False, axis="y")
-    left.grid(axis="x", color=LIGHT["line"], lw=0.8)
-    left.locator_params(axis="x", nbins=5)
+        marker = "<" if far else "o"
+        left.plot([max(score.log_likelihood, edge)], [y], marker, color=color, ms=7, **EDGE)
+        write_at_right(left, y, f"{score.log_likelihood:.3f}".replace("-", "−"))
+    name_rows(left, [score.model for score in ranked])
+    few_ticks(left, "x")
     title(left, "Log-likelihood per session, held out")
     _draw_ranks(figure, right, scores)
     return figure

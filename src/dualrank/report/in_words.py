@@ -8,30 +8,24 @@ from typing import Any
 
 import numpy as np
 
-_SETTINGS = {
-    "data": "Data",
-    "queries": "Queries",
-    "documents": "Documents",
-    "features": "Features",
-    "ranker": "Ranker",
-    "users": "Users",
+_FIRST = (
+    *("data", "queries", "documents", "features", "ranker", "users", "sessions_per_list"),
+    *("lists_per_query", "steps", "batch_size", "eta", "epsilon", "true_examination", "seeds"),
+)
+_NAMES = {
     "sessions_per_list": "Sessions per list, on average",
-    "lists_per_query": "Lists per query",
     "steps": "Training steps",
-    "batch_size": "Batch size",
     "eta": "Position bias, η",
     "epsilon": "Click noise, ε",
-    "true_examination": "True examination",
-    "seeds": "Seeds",
 }
 
 
 def described(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Settings in words, the known ones first and under their names."""
-    known = [key for key in _SETTINGS if settings.get(key) is not None]
-    others = [key for key in settings if key not in _SETTINGS]
+    """Settings in words, the well-known ones first."""
+    known = [key for key in _FIRST if settings.get(key) is not None]
+    others = [key for key in settings if key not in _FIRST]
     return [
-        (_SETTINGS.get(key, key.replace("_", " ").capitalize()), in_words(settings[key]))
+        (_NAMES.get(key, key.replace("_", " ").capitalize()), in_words(settings[key]))
         for key in [*known, *others]
     ]
 

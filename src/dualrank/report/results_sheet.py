@@ -33,7 +33,6 @@ UNPROVEN = (
     "A gain on these test queries is not yet a gain on your users. Judge a ranker on your own "
     "judged queries or in an online test before you rely on it."
 )
-_SHOWN_ELSEWHERE = {"command", "version", "metric definitions", "metric_definitions"}
 _SWEPT_METRICS = ("ndcg@10", "err@10", "mse")
 _METRICS = (
     "nDCG: gain 2^grade − 1, discount log2(rank + 1), ideal order over all documents of the query.",
@@ -77,7 +76,7 @@ def results_sheet(
     if table.rows and table.columns:
         common.append(Section("Results", table=table, file="table.md"))
     common.append(Section("Figures", exhibits=(*result_exhibits(results), *exhibits)))
-    shown = {key: value for key, value in settings.items() if key not in _SHOWN_ELSEWHERE}
+    shown = {key: value for key, value in settings.items() if key not in ("command", "version")}
     if results.runs:
         shown["Time per run"] = _times(results)
     return Sheet(
@@ -180,7 +179,7 @@ def _explanations(results: Results) -> Iterable[Explanation]:
         yield Explanation("The rows", terms=terms)
     if results.significance.get("p_values"):
         yield Explanation("Plus and minus", _test(results.significance))
-    yield Explanation("The metrics", items=_metric_definitions(results.settings))
+    yield Explanation("The metrics", items=_METRICS)
     if propensity_curves(results):
         yield Explanation("The inverse propensity weight", _WEIGHTS)
 
@@ -196,13 +195,6 @@ def _test(test: Mapping[str, Any]) -> Markup:
         in_words(alpha),
         in_words(100.0 * alpha),
     )
-
-
-def _metric_definitions(settings: Mapping[str, Any]) -> list[str]:
-    given = settings.get("metric definitions") or settings.get("metric_definitions") or _METRICS
-    if isinstance(given, Mapping):
-        return [f"{metric_label(str(name))}: {text}" for name, text in given.items()]
-    return [given] if isinstance(given, str) else [in_words(each) for each in given]
 
 
 def _bars(results: Results) -> Bars | None:

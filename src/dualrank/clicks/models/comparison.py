@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dualrank.clicks.models.click_model import Perplexity
+from dualrank.clicks.models.click_model import ClickModel, Perplexity
 from dualrank.clicks.models.em import EM, Prior
 from dualrank.clicks.models.registry import MODELS, click_model
 from dualrank.data.click_log import ClickLog
@@ -39,18 +39,18 @@ class Score:
 def compare_models(
     train: ClickLog,
     test: ClickLog,
-    names: Sequence[str] = tuple(MODELS),
+    models: Sequence[str | type[ClickModel]] = tuple(MODELS),
     *,
     prior: Prior | None = None,
     em: EM | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Score]:
     """Fit every model on `train` and judge it on `test`, which may be another log."""
-    models = [click_model(name, prior, em) for name in names]
+    unfitted = [click_model(model, prior, em) for model in models]
     scores = []
-    for done, model in enumerate(models):
+    for done, model in enumerate(unfitted):
         if progress:
-            progress(done, len(models))
+            progress(done, len(unfitted))
         started = time.perf_counter()
         climb = model.fit(train).fitted.climb
         seconds = time.perf_counter() - started

@@ -19,6 +19,7 @@ from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.read_log import finish
 from dualrank.data.log.reduction import reduce_log
 from dualrank.errors import DataError, SettingsError
+from dualrank.extras import require
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -131,13 +132,7 @@ class SparkEngine:
 
 
 def _start(master: str | None) -> SparkSession:
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise SettingsError(
-            "the engine spark needs pyspark, which is not installed; pip install 'dualrank[spark]'"
-        ) from error
-    builder = SparkSession.builder.appName("dualrank reduce")
+    builder = require("spark", "pyspark.sql").SparkSession.builder.appName("dualrank reduce")
     if master is not None:
         builder = builder.master(master)
     builder = builder.config("spark.sql.session.timeZone", "UTC")

@@ -1,0 +1,10 @@
+from .correction import Basis as Basis
+from .correction import Correction as Correction
+from .correction import softmax_signal as softmax_signal
+from .dual import DualLearning as DualLearning
+from .ipw import InversePropensity as InversePropensity
+from .losses import Loss as Loss
+from .losses import softmax_loss as softmax_loss
+from .naive import Naive as Naive
+from .position_models import POSITION_MODELS as POSITION_MODELS
+from .position_models import PositionModel as PositionModel

@@ -1,0 +1,100 @@
+"""What a correction is: it says what a click is worth, and holds what is believed of position.
+
+Naive training, inverse propensity weighting and dual learning are the same loop with another
+correction. A correction turns the scores and labels of some lists into the slope of a loss, and may
+learn about position from the lists that the ranker learns from.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dualrank.corrections.losses import softmax_loss
+from dualrank.data.click_log import ClickLog, Column
+from dualrank.errors import SettingsError
+from dualrank.propensity.propensity import Propensity
+from dualrank.rankers.batch import Shown
+from dualrank.rankers.ranker import Signal, Step
+from dualrank.settings import TrainingSettings
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """What a correction is built on: how deep lists are, and what was asked for.
+
+    `log` is the part of the log that is trained on, where labels come from one. `context` is the
+    column of the log whose values are told apart.
+    """
+
+    depth: int
+    settings: TrainingSettings
+    log: ClickLog | None = None
+    propensity: Propensity | None = None
+    position_model: str | None = None
+    context: str | None = None
+
+    @property
+    def contexts(self) -> Column | None:
+        """The column that tells sessions apart, if one was asked for."""
+        if self.context is None:
+            return None
+        if self.log is None:
+            raise SettingsError("contexts are columns of a click log, and there is none")
+        return self.log.column(self.context)
+
+
+class Correction(ABC):
+    """What a click is worth, and what is learned about position on the way.
+
+    A correction that learns nothing says only what its `signal` is.
+    """
+
+    clicked_only = True
+    """Whether lists without a click say nothing, so that they need not be scored."""
+
+    learns = False
+    """Whether something about position is learned step by step, beside the ranker."""
+
+    @classmethod
+    @abstractmethod
+    def build(cls, basis: Basis) -> Correction:
+        """The correction for a training."""
+
+    @abstractmethod
+    def signal(self, scores: Tensor, shown: Shown) -> Signal:
+        """The loss of these lists, its slope in the scores, and what they tell about position."""
+
+    def start(self, device: torch.device) -> None:
+        """Move what is believed to where the steps are computed."""
+
+    def learn(self, evidence: Sequence[Tensor], step: Step) -> None:
+        """One step of the belief, on the evidence of all workers."""
+
+    def propensity(self) -> Propensity | None:
+        """The examination that is believed, if any."""
+        return None
+
+    def state(self) -> dict[str, Tensor]:
+        """What is believed and how far the way has been, for checkpoints."""
+        return {}
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from what `state` returned."""
+
+    @property
+    def left_out(self) -> int:
+        """Steps of the belief that were left out because their slope was not finite."""
+        return 0
+
+
+def softmax_signal(
+    scores: Tensor, targets: Tensor, shown: Shown, evidence: Sequence[Tensor] = ()
+) -> Signal:
+    """The signal of corrected labels under the softmax loss."""
+    loss = softmax_loss(scores, targets, shown)
+    return Signal(loss.value, loss.slope, loss.curvature, targets.sum(), targets, list(evidence))

@@ -1,0 +1,115 @@
+"""Dual learning: examination is learned beside the ranker, each by the other's inverse weights.
+
+Ai, Bi, Luo, Guo and Croft, "Unbiased Learning to Rank with Unbiased Propensity Estimation" (SIGIR
+2018). Right where clicks are examination of the position times relevance of the document, and where
+features tell relevance apart from what the logging ranker knew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dualrank.corrections.correction import Basis, Correction, softmax_signal
+from dualrank.corrections.losses import ratio_to_first
+from dualrank.corrections.position_models import (
+    ContextualPositions,
+    PositionModel,
+    PositionVariables,
+    build_position_model,
+)
+from dualrank.propensity.propensity import Propensity
+from dualrank.rankers.batch import Shown
+from dualrank.rankers.optimizer import Optimizer
+from dualrank.rankers.ranker import Signal, Step
+from dualrank.settings import TrainingSettings
+
+
+class DualLearning(Correction):
+    """The propensity model of the Dual Learning Algorithm, learned beside the ranker.
+
+    The ranker's loss is l̂_IPW, with the weights P_E(o_1)/P_E(o_i) as believed at this step. The
+    loss of the belief is l̂_IRW of equation (10): clicks weighted by P_S(r_1)/P_S(r_x), the inverse
+    relevance that the ranker sees at this step. With a_{l,i} for the weighted clicks on position i
+    of list l, and g for the scores of the position model, its slope is
+
+        ∂l/∂g_i = Σ_l ( Σ_j a_{l,j} · e^{g_i} / Σ_{j in l} e^{g_j}  −  a_{l,i} )
+    """
+
+    learns = True
+
+    def __init__(
+        self, depth: int, settings: TrainingSettings, model: PositionModel | None = None
+    ) -> None:
+        self.model = model or PositionVariables(depth)
+        self._settings = settings
+        self.start(torch.device("cpu"))
+
+    @classmethod
+    def build(cls, basis: Basis) -> DualLearning:
+        """With the position model that was asked for; a context means a curve for each value."""
+        settings, column = basis.settings, basis.contexts
+        name = basis.position_model or "variables"
+        model = None if column else build_position_model(name, basis.depth, settings.seed)
+        if column is not None and basis.log is not None:
+            counts = np.bincount(column.codes, basis.log.counts, len(column.names)).astype(int)
+            sessions = dict(zip(column.names, counts.tolist(), strict=True))
+            model = ContextualPositions(basis.depth, sessions, str(basis.context))
+        return cls(basis.depth, settings, model)
+
+    def start(self, device: torch.device) -> None:
+        """Move φ."""
+        self.model.to(device)
+        parameters = list(self.model.parameters())
+        self._optimizer = Optimizer(parameters, self._settings.propensity_rate, self._settings)
+
+    @torch.no_grad()
+    def signal(self, scores: Tensor, shown: Shown) -> Signal:
+        """Clicks by inverse propensity for the ranker, by inverse relevance for the belief."""
+        table, limit = self.model(), self._settings.max_weight
+        weights = ratio_to_first(table, limit)
+        if shown.contexts is not None:
+            weights = weights[shown.contexts]
+        seen = ratio_to_first(scores, limit) * shown.labels
+        evidence = [_slope(table, seen, shown), seen.sum()]
+        return softmax_signal(scores, shown.labels * weights, shown, evidence)
+
+    def learn(self, evidence: Sequence[Tensor], step: Step) -> None:
+        """One step of φ."""
+        slope, clicks = evidence
+        gradients = self.model.gradients(slope, step.drawn)
+        self._optimizer.move(gradients, replace(step, clicks=clicks))
+
+    def propensity(self) -> Propensity:
+        """The learned curve."""
+        return self.model.propensity()
+
+    def state(self) -> dict[str, Tensor]:
+        """The state of φ."""
+        return self._optimizer.state()
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go on with φ."""
+        self._optimizer.load_state(state)
+
+    @property
+    def left_out(self) -> int:
+        """Steps of φ whose gradient was not finite."""
+        return self._optimizer.left_out
+
+
+def _slope(scores: Tensor, clicks: Tensor, shown: Shown) -> Tensor:
+    """∂l/∂g, one row per context."""
+    chances = torch.exp(scores - scores.amax(dim=1, keepdim=True))
+    if shown.contexts is None and shown.full:
+        expected = clicks.sum() / chances.sum() * chances
+        return expected - clicks.sum(dim=0)
+    of_list = (chances if shown.contexts is None else chances[shown.contexts]) * shown.weight
+    of_list = of_list * (clicks.sum(dim=1, keepdim=True) / of_list.sum(dim=1, keepdim=True))
+    if shown.contexts is None:
+        return (of_list - clicks).sum(dim=0, keepdim=True)
+    return torch.zeros_like(scores).index_add_(0, shown.contexts, of_list - clicks)

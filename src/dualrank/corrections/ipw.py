@@ -1,0 +1,70 @@
+"""Inverse propensity weighting: a click at position i counts P(o_1)/P(o_i) times.
+
+Joachims, Swaminathan and Schnabel, "Unbiased Learning-to-Rank with Biased Feedback" (WSDM 2017).
+The loss is unbiased where examination depends on the position alone and was measured rightly; where
+clicks are few, large weights amplify their noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dualrank.corrections.correction import Basis, Correction, softmax_signal
+from dualrank.errors import SettingsError
+from dualrank.propensity.propensity import Propensity
+from dualrank.rankers.batch import Shown
+from dualrank.rankers.ranker import Signal
+
+
+class InversePropensity(Correction):
+    """Weights by examination that was measured elsewhere.
+
+    Where sessions are told apart by a column with these `contexts`, each is weighted by the curve
+    of its own; one that the propensity does not know, by the common curve.
+    """
+
+    def __init__(
+        self,
+        propensity: Propensity,
+        depth: int,
+        max_weight: float = torch.inf,
+        contexts: Sequence[str] | None = None,
+    ) -> None:
+        known = propensity.by_context if contexts is not None else {}
+        curves = [known.get(name, propensity) for name in contexts or ("",)]
+        for curve in curves:
+            if curve.depth < depth:
+                raise SettingsError(
+                    f"lists show {depth} documents, but the propensity knows {curve.depth} "
+                    "positions"
+                )
+        self._propensity = propensity
+        weights = np.stack([curve.weights[:depth] for curve in curves])
+        self._weights = torch.from_numpy(weights).float().clamp(max=max_weight)
+
+    @classmethod
+    def build(cls, basis: Basis) -> InversePropensity:
+        """With the propensity that was given."""
+        assert basis.propensity is not None, "the plan has checked that there is one"
+        names = None if basis.contexts is None else basis.contexts.names
+        return cls(basis.propensity, basis.depth, basis.settings.max_weight, names)
+
+    def start(self, device: torch.device) -> None:
+        """Move the weights."""
+        self._weights = self._weights.to(device)
+
+    def weights(self, shown: Shown) -> Tensor:
+        """P(o_1)/P(o_i) as measured, in the context of each list."""
+        return self._weights if shown.contexts is None else self._weights[shown.contexts]
+
+    def signal(self, scores: Tensor, shown: Shown) -> Signal:
+        """Clicks times their inverse propensity."""
+        return softmax_signal(scores, shown.labels * self.weights(shown), shown)
+
+    def propensity(self) -> Propensity:
+        """The curve that was given."""
+        return self._propensity

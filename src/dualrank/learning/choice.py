@@ -1,0 +1,122 @@
+"""Which of several trained models is the best: clicks or grades that none was trained on decide.
+
+Correcting for position can lose to not correcting at all, and the training loss does not show it.
+So a correction is taken only where it is clearly ahead of the naive ranker (see `click_check`), and
+not where a click mostly ends the session: then what is seen depends on the documents above, no
+weight by position is right, and the check, which presumes such weights, cannot tell. Judged queries
+decide instead where there are some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.clicks.dependence import Dependence
+from dualrank.data.click_log import ClickLog
+from dualrank.data.dataset import Dataset
+from dualrank.errors import DataError
+from dualrank.evaluation.click_check import CLEAR, ClickCheck, Lead, hold_out
+from dualrank.evaluation.evaluator import Evaluator
+from dualrank.learning.model import Model
+from dualrank.learning.plan import Plan
+
+NAIVE = "naive"
+
+Scores = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen among the candidates, why, and how far each was ahead of the naive ranker."""
+
+    chosen: str
+    why: str
+    leads: dict[str, Lead] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values, for the manifest."""
+        return {
+            "chosen": self.chosen,
+            "why": self.why,
+            "leads": {name: asdict(lead) for name, lead in self.leads.items()},
+        }
+
+
+def doubt(log: ClickLog) -> str | None:
+    """Why no weight by position can be right for these clicks, if there is a reason."""
+    found = Dependence.of(log)
+    if not found.ends_sessions:
+        return None
+    first, further = found.after_the_first, found.further_down
+    return (
+        f"sessions click a second time {first.value:.2f} times as often after a click on the first "
+        f"result, and {further.value:.2f} times as often after one further down, as clicks that "
+        "depend on the position alone would"
+    )
+
+
+def choose_by_clicks(
+    candidates: Mapping[str, Scores], held_out: ClickLog, doubts: str | None = None
+) -> Choice:
+    """Choose by clicks that no candidate was trained on; one of the candidates is `naive`.
+
+    With `doubts` about weights by position the naive ranker is taken.
+    """
+    check = ClickCheck(held_out)
+    leads = {
+        name: check.lead(scores, over=candidates[NAIVE])
+        for name, scores in candidates.items()
+        if name != NAIVE
+    }
+    if doubts is not None:
+        return Choice(NAIVE, doubts, leads)
+    clear = {name: lead.gain for name, lead in leads.items() if lead.is_clear}
+    if clear:
+        chosen = max(clear, key=lambda name: clear[name])
+        why = (
+            f"{chosen} predicts the held-out clicks of {leads[chosen].queries} queries better than "
+            f"naive by {leads[chosen].in_errors:.1f} standard errors, position accounted for"
+        )
+        return Choice(chosen, why, leads)
+    listed = ", ".join(f"{name} {lead.in_errors:+.1f}" for name, lead in leads.items())
+    why = (
+        "no correction is clearly ahead of naive on held-out clicks (in standard errors: "
+        f"{listed}; {CLEAR:g} were needed)"
+    )
+    return Choice(NAIVE, why, leads)
+
+
+def choose_by_grades(candidates: Mapping[str, Scores], judged: Dataset, metric: str) -> Choice:
+    """Choose by the mean of a metric over judged queries; the scores are those of `judged`."""
+    evaluator = Evaluator(judged, [metric])
+    per_query = {name: evaluator.per_query(scores)[metric] for name, scores in candidates.items()}
+    leads = {}
+    for name, values in per_query.items():
+        difference = values - per_query[NAIVE]
+        error = float(difference.std(ddof=1) / np.sqrt(len(difference)))
+        if name != NAIVE:
+            leads[name] = Lead(float(difference.mean()), error, len(difference), 0)
+    means = {name: float(values.mean()) for name, values in per_query.items()}
+    chosen = max(means, key=lambda name: means[name])
+    listed = ", ".join(f"{name} {mean:.4f}" for name, mean in means.items())
+    return Choice(chosen, f"{metric} on {len(judged)} judged queries: {listed}", leads)
+
+
+def choose(models: Mapping[str, Model], log: ClickLog, dataset: Dataset, plan: Plan) -> Choice:
+    """Choose among models that were trained by the same plan but for its method.
+
+    One of them is `naive`. An error says why that cannot be decided, where it cannot.
+    """
+    if isinstance(plan.validation, Dataset):
+        judged = plan.validation
+        scores = {name: model.predict(judged) for name, model in models.items()}
+        return choose_by_grades(scores, judged, plan.settings.metric)
+    rest, held_out = hold_out(log, plan.held_out, plan.settings.seed)
+    if held_out is None:
+        raise DataError("nothing was held out to compare the models by")
+    scores = {name: model.predict(dataset) for name, model in models.items()}
+    return choose_by_clicks(scores, held_out, doubt(rest))

@@ -1,0 +1,73 @@
+"""The ways to learn from clicks, by name: which correction, on which labels, with which options.
+
+A new correction is a file in `corrections/` and a line here. One from elsewhere is given as it is:
+`fit(log, dataset, method=MyCorrection)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.corrections.correction import Basis, Correction
+from dualrank.corrections.dual import DualLearning
+from dualrank.corrections.ipw import InversePropensity
+from dualrank.corrections.naive import Naive
+from dualrank.data.click_log import ClickLog
+from dualrank.errors import SettingsError
+from dualrank.learning.extracted_relevance import extract_relevance
+
+if TYPE_CHECKING:
+    from dualrank.learning.plan import Plan
+
+Extract = Callable[[ClickLog, "Plan"], tuple[ClickLog, NDArray[np.float32]]]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A correction, the options of a plan that it takes or needs, and what stands for clicks.
+
+    `extract` gives the part of a log to learn from and a relevance for each of its documents, which
+    is learned from in the place of clicks.
+    """
+
+    name: str
+    correction: type[Correction]
+    takes: frozenset[str] = frozenset()
+    needs: frozenset[str] = frozenset()
+    extract: Extract | None = None
+
+    def build(self, basis: Basis) -> Correction:
+        """The correction for a training."""
+        return self.correction.build(basis)
+
+
+_METHODS = (
+    # auto trains several of the others, and takes dual learning's options for that candidate.
+    Method("auto", Naive, takes=frozenset({"position_model", "context"})),
+    Method("dla", DualLearning, takes=frozenset({"position_model", "context"})),
+    Method("ipw", InversePropensity, frozenset({"context"}), frozenset({"propensity"})),
+    Method("naive", Naive),
+    Method(
+        "click-model",
+        Naive,
+        takes=frozenset({"click_model", "min_sessions"}),
+        extract=extract_relevance,
+    ),
+)
+METHODS = {method.name: method for method in _METHODS}
+
+
+def method_of(given: str | Method | type[Correction]) -> Method:
+    """The method that is meant by a name, or by a correction from elsewhere."""
+    if isinstance(given, Method):
+        return given
+    if isinstance(given, type):
+        return Method(given.__name__, given)
+    if given not in METHODS:
+        raise SettingsError(f"unknown method {given!r}; known are {', '.join(METHODS)}")
+    return METHODS[given]

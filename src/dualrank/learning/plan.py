@@ -1,0 +1,181 @@
+"""What a training is asked to do, as one value: built once, checked once, passed on whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Annotated, Any
+
+import numpy as np
+
+from dualrank.clicks.models.registry import click_model
+from dualrank.corrections.correction import Correction
+from dualrank.corrections.position_models import POSITION_MODELS
+from dualrank.data.dataset import Dataset
+from dualrank.data.scaling import KINDS
+from dualrank.errors import SettingsError
+from dualrank.learning.methods import METHODS, Method, method_of
+from dualrank.propensity.propensity import Propensity
+from dualrank.rankers.network import DNN
+from dualrank.rankers.ranker import RankerSettings
+from dualrank.settings import TrainingSettings
+
+OPTIONS = ("propensity", "position_model", "context", "click_model", "min_sessions")
+"""What some methods take, and others do not."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Which pieces learn from a log, with which settings; what contradicts itself is refused.
+
+    `method` is the correction: `dla` learns the propensities with the ranker; `ipw` takes
+    `propensity`; `naive` believes every click; `auto` trains the naive ranker and one per
+    correction that the log allows, and takes the correction that predicts held-out clicks clearly
+    better, if any. `click-model` learns from the relevance that a `click_model` (`dbn`, unless
+    given) extracts from lists that were displayed in at least `min_sessions` sessions (10). A
+    correction of one's own is given as its class.
+
+    `validation` is a judged data set, by whose `settings.metric` the best ranker is kept, or the
+    share of queries whose clicks are held out for that; 0 keeps the last ranker. With few queries
+    the clicks of a tenth say little: prefer judged queries, or 0.
+
+    `position_model` is the form of what `dla` learns about examination: `variables` (one per
+    position, the default), a `network`, a `recurrent` one, or `contextual`: a curve for every value
+    of the log's column `context`, such as a device. With a `propensity` that has such curves,
+    `ipw` with the same `context` weighs every session by its own.
+
+    >>> Plan(method="naive").with_options(steps=500, scaling="log").settings.steps
+    500
+    """
+
+    method: str | Method | type[Correction] = "dla"
+    ranker: RankerSettings = field(default_factory=DNN)
+    settings: TrainingSettings = field(default_factory=TrainingSettings)
+    validation: Dataset | float = 0.1
+    scaling: Annotated[str, "standard, minmax, log or none."] = "standard"
+    propensity: Propensity | None = None
+    position_model: Annotated[
+        str | None, "What DLA learns about examination; contextual: a curve by context."
+    ] = None
+    context: str | None = None
+    click_model: Annotated[
+        str | None, "Whose relevance the method click-model learns from: dbn, ubm, …"
+    ] = None
+    min_sessions: Annotated[
+        int | None, "Sessions that a list needs for the method click-model (10)."
+    ] = None
+
+    def __post_init__(self) -> None:
+        method = self.way
+        for option in OPTIONS:
+            given = getattr(self, option) is not None
+            if given and option not in method.takes | method.needs:
+                raise SettingsError(f"method {method.name} takes no {_words(option)}{_who(option)}")
+            if not given and option in method.needs:
+                raise SettingsError(
+                    f"method {method.name} needs a {_words(option)}; dla learns it from the clicks"
+                )
+        self._check_curves()
+        if self.ranker.makes.at_once and method.correction.learns:
+            raise SettingsError(
+                f"a ranker of kind {self.ranker.kind} takes all clicks at once, so that nothing is "
+                f"learned beside it as by {method.name}; use method ipw or naive"
+            )
+        if not isinstance(self.validation, Dataset):
+            if not 0 <= self.validation < 1:
+                raise SettingsError(f"validation is a share between 0 and 1, not {self.validation}")
+            if self.validation == 0 and method.name == "auto":
+                raise SettingsError(
+                    "method auto needs something to choose by: a share of queries to hold out, or "
+                    "judged queries"
+                )
+        if self.scaling not in KINDS:
+            known = ", ".join(KINDS)
+            raise SettingsError(f"the scaling is {self.scaling!r}; expected one of {known}")
+        if self.click_model is not None:
+            click_model(self.click_model)
+        if self.min_sessions is not None and self.min_sessions < 1:
+            raise SettingsError(f"min_sessions is at least 1, not {self.min_sessions}")
+
+    def _check_curves(self) -> None:
+        model, curves = self.position_model, self.propensity
+        if model is not None and model not in POSITION_MODELS:
+            known = ", ".join(POSITION_MODELS)
+            raise SettingsError(f"unknown position model {model!r}; known are {known}")
+        learned = model or (self.context and not curves and "contextual") or "variables"
+        if (learned == "contextual") != (self.context is not None and curves is None):
+            raise SettingsError(
+                "the contextual position model and the name of a context column go together"
+            )
+        if curves is not None and self.context not in (None, curves.context):
+            raise SettingsError(
+                f"the propensity has no curves by {self.context}"
+                + (f", but by {curves.context}" if curves.context else "")
+            )
+
+    @property
+    def way(self) -> Method:
+        """The method that is meant."""
+        return method_of(self.method)
+
+    @property
+    def held_out(self) -> float:
+        """The share of queries whose clicks are held out: none where there are judged ones."""
+        return 0.0 if isinstance(self.validation, Dataset) else float(self.validation)
+
+    def with_options(self, **options: Any) -> Plan:
+        """The same plan with other options: those of a plan, or of its settings."""
+        of_settings = {f.name for f in fields(TrainingSettings)}
+        known = {f.name for f in fields(Plan)}
+        for name in options:
+            if name not in known | of_settings:
+                raise SettingsError(f"a training has no option {name!r}")
+        plan = {name: value for name, value in options.items() if name in known}
+        inner = {name: value for name, value in options.items() if name not in known}
+        if inner:
+            plan["settings"] = replace(plan.get("settings", self.settings), **inner)
+        return replace(self, **plan)
+
+    def for_method(self, method: str, propensity: Propensity | None = None) -> Plan:
+        """The same plan for another method, without the options that it does not take."""
+        takes = METHODS[method].takes | METHODS[method].needs
+        changes: dict[str, Any] = {option: None for option in OPTIONS if option not in takes}
+        if propensity is not None:
+            changes["propensity"] = propensity
+        return replace(self, method=method, **changes)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain values that say all of it, for manifests and for telling runs apart."""
+        described = {
+            "method": self.way.name,
+            "ranker": type(self.ranker).__name__,
+            "ranker_settings": asdict(self.ranker),  # type: ignore[call-overload]
+            "settings": asdict(self.settings),
+            "scaling": self.scaling,
+            "validation": _validation_name(self.validation),
+        }
+        for option in OPTIONS:
+            value = getattr(self, option)
+            if value is not None:
+                described[option] = value if option != "propensity" else json.loads(value.to_json())
+        return described
+
+
+def _words(option: str) -> str:
+    return option if option == "min_sessions" else option.replace("_", " ")
+
+
+def _who(option: str) -> str:
+    takers = [m.name for m in METHODS.values() if option in m.takes | m.needs and m.name != "auto"]
+    return f"; {' and '.join(takers)} {'does' if len(takers) == 1 else 'do'}" if takers else ""
+
+
+def _validation_name(validation: Dataset | float) -> float | str:
+    """What tells one validation from another: a share, or a digest of judged queries."""
+    if not isinstance(validation, Dataset):
+        return float(validation)
+    digest = hashlib.sha256()
+    for array in (validation.features, validation.offsets, validation.require_grades()):
+        digest.update(np.ascontiguousarray(array).data)
+    return f"judged queries {digest.hexdigest()[:12]}"

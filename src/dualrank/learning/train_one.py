@@ -1,0 +1,138 @@
+"""From a plan to a trained model: the pieces are put together, and the loop runs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dualrank.corrections.correction import Basis
+from dualrank.data.click_log import ClickLog
+from dualrank.data.dataset import Dataset
+from dualrank.data.scaling import Scaler
+from dualrank.errors import DataError, SettingsError
+from dualrank.evaluation.click_check import hold_out
+from dualrank.learning.feedback import EstimatedRelevance, Feedback, LoggedClicks
+from dualrank.learning.loop import Loop, Progress, Watch
+from dualrank.learning.model import Model
+from dualrank.learning.plan import Plan
+from dualrank.learning.validation import OnGrades, OnHeldOutClicks, Validation
+from dualrank.propensity.propensity import Propensity
+from dualrank.version import __version__
+
+
+def train_one(
+    source: ClickLog | Feedback,
+    dataset: Dataset,
+    plan: Plan,
+    *,
+    checkpoint: Path | None = None,
+    progress: Progress | None = None,
+    watch: Watch | None = None,
+) -> Model:
+    """Train by one method; what is held out of a log keeps the best ranker."""
+    settings = plan.settings
+    kind = plan.scaling if plan.ranker.makes.scaled else "none"
+    scaler = Scaler.fit(dataset.features, kind=kind)
+    features = scaler.transform(dataset.features)
+    described: dict[str, Any] = {**plan.describe(), "version": __version__}
+    log = held_out = relevance = None
+    if isinstance(source, ClickLog):
+        described["data"] = fingerprint(source, dataset, plan.context)
+        described["reading"] = None if source.reading is None else source.reading.to_dict()
+        log = source
+        if plan.way.extract is not None:
+            log, relevance = plan.way.extract(log, plan)
+        log, held_out = hold_out(log, plan.held_out, settings.seed)
+        feedback: Feedback = (
+            LoggedClicks(log, plan.context)
+            if relevance is None
+            else EstimatedRelevance(log, relevance)
+        )
+    elif plan.held_out or plan.way.extract is not None:
+        raise SettingsError(
+            f"{type(source).__name__} is no click log: nothing can be held out or extracted from "
+            "it; give judged queries, or validation=0"
+        )
+    else:
+        feedback = source
+    basis = Basis(
+        feedback.lists.depth,
+        settings,
+        log,
+        plan.propensity,
+        plan.position_model,
+        plan.context,
+    )
+    correction = plan.way.build(basis)
+    loop = Loop(
+        plan.ranker.build(scaler.output_count, settings.seed),
+        torch.from_numpy(features),
+        feedback,
+        correction,
+        settings,
+        validation=_validation(
+            plan, features, scaler, held_out, relevance, believed=correction.propensity
+        ),
+    )
+    history = loop.run(
+        checkpoint=checkpoint, identity=_identity(described), progress=progress, watch=watch
+    )
+    learned = correction.propensity()
+    if learned is not None and plan.propensity is None and log is not None:
+        learned = replace(learned, sessions=log.sessions)
+    described |= {"device": str(loop.device), "history": asdict(history), **loop.ranker.outcome()}
+    return Model(loop.ranker, scaler, learned, dataset.feature_names, described, plan.ranker.kind)
+
+
+def fingerprint(log: ClickLog, dataset: Dataset, context: str | None = None) -> str:
+    """A digest of what a model is trained on."""
+    digest = hashlib.sha256()
+    if context is not None:
+        column = log.column(context)
+        digest.update(repr(column.names).encode())
+        digest.update(np.ascontiguousarray(column.codes).data)
+    for array in (log.lists.documents, log.list_of, log.clicks, log.counts, dataset.offsets):
+        digest.update(np.ascontiguousarray(array).data)
+    digest.update(np.ascontiguousarray(dataset.features).data)
+    return digest.hexdigest()
+
+
+def check_source(source: ClickLog | Feedback, dataset: Dataset) -> None:
+    """Refuse what nothing can be learned from."""
+    if isinstance(source, ClickLog) and not source.clicks.any():
+        raise DataError(
+            f"none of the {source.sessions} sessions has a click: there is nothing to learn from"
+        )
+    if source.lists.documents.max() >= dataset.document_count:
+        raise DataError("the log shows documents that this data set does not have")
+
+
+def _identity(described: dict[str, Any]) -> dict[str, Any]:
+    """What makes a run this run: all but where it is computed, by whom, and how it was read."""
+    identity = {k: v for k, v in described.items() if k not in ("version", "reading")}
+    settings = {k: v for k, v in described["settings"].items() if k != "device"}
+    return {**identity, "settings": settings}
+
+
+def _validation(
+    plan: Plan,
+    features: NDArray[np.float32],
+    scaler: Scaler,
+    held_out: ClickLog | None,
+    relevance: NDArray[np.float32] | None,
+    believed: Callable[[], Propensity | None],
+) -> Validation | None:
+    if isinstance(plan.validation, Dataset):
+        scaled = scaler.transform(plan.validation.features)
+        return OnGrades(scaled, plan.validation, plan.settings.metric)
+    if held_out is None:
+        return None
+    limit = plan.settings.max_weight
+    return OnHeldOutClicks(features, held_out, believed, limit, relevance)

@@ -1,0 +1,13 @@
+from .batch import Batch as Batch
+from .batch import Shown as Shown
+from .kinds import RANKERS as RANKERS
+from .network import DNN as DNN
+from .network import Linear as Linear
+from .optimizer import Optimizer as Optimizer
+from .ranker import Layer as Layer
+from .ranker import Ranker as Ranker
+from .ranker import RankerSettings as RankerSettings
+from .ranker import Signal as Signal
+from .ranker import Step as Step
+from .ranking_svm import RankingSVM as RankingSVM
+from .ranking_svm import SVMSolution as SVMSolution

@@ -1,0 +1,9 @@
+"""All rankers, by the kind that manifests and the command line know them by."""
+
+from __future__ import annotations
+
+from dualrank.rankers.network import DNN, Linear
+from dualrank.rankers.ranker import RankerSettings
+from dualrank.rankers.ranking_svm import RankingSVM
+
+RANKERS: dict[str, type[RankerSettings]] = {each.kind: each for each in (DNN, Linear, RankingSVM)}

@@ -1,0 +1,168 @@
+"""What a ranker is: it scores lists, and moves when told the slope of the loss.
+
+A ranker has two forms. Its settings (`DNN`, `Linear`, `RankingSVM`) are plain values that stand in
+a plan; `build` makes the ranker itself, which learns and predicts. What a step of learning is
+belongs to the ranker: a network makes a step of gradient descent, an ensemble would grow a tree,
+the Ranking SVM solves its problem at once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dualrank.data.lists import RankedLists
+from dualrank.rankers.batch import Shown
+from dualrank.settings import TrainingSettings
+
+
+@dataclass(frozen=True, eq=False)
+class Signal:
+    """What a correction makes of some lists: which way scores should move, and what it learned.
+
+    `loss` is summed over the lists, `slope` is ∂loss/∂score for every displayed document (0 at
+    padding), and `curvature` gives ∂²loss/∂score² where a ranker asks for it. `targets` are the
+    corrected labels, if there are such, and `clicks` their sum. `evidence` are sums over lists that
+    the correction learns about position from: those of two halves of a batch add up to the whole's.
+    """
+
+    loss: Tensor
+    slope: Tensor
+    curvature: Callable[[], Tensor]
+    clicks: Tensor
+    targets: Tensor | None = None
+    evidence: list[Tensor] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a step knows of itself: sessions drawn, corrected clicks, share of the training done."""
+
+    drawn: int
+    clicks: Tensor
+    done: float = 0.0
+
+
+@dataclass(frozen=True)
+class Layer:
+    """h ↦ activation(W h + b); `activation` is the name of one, or None at the end."""
+
+    weight: NDArray[np.float32]
+    bias: NDArray[np.float32]
+    activation: str | None
+
+
+class Ranker(ABC):
+    """Scores documents by their features; learns by slopes.
+
+    `start` comes before learning, and brings the training matrix that lists point into. A step then
+    is `score`, a correction's `Signal`, `evidence` and `move`. The evidence of the shares of a
+    batch adds up to that of the whole, so that several workers make the step of one.
+    """
+
+    at_once: ClassVar[bool] = False
+    """Whether all lists are taken in one step, as by a solver."""
+    scaled: ClassVar[bool] = True
+    """Whether features should be brought to similar ranges for it."""
+
+    @abstractmethod
+    def start(self, features: Tensor, settings: TrainingSettings) -> None:
+        """Get ready to learn from lists that point into these rows, on their device."""
+
+    @abstractmethod
+    def score(self, shown: Shown) -> Tensor:
+        """Scores laid out like the lists; padding has 0."""
+
+    @abstractmethod
+    def evidence(self, shown: Shown, signal: Signal) -> list[Tensor]:
+        """What the lists that were scored last tell the ranker, as sums over lists."""
+
+    @abstractmethod
+    def move(self, evidence: Sequence[Tensor], step: Step) -> None:
+        """One step on the evidence of all workers."""
+
+    def finish(self) -> None:
+        """Let go of what was only needed for learning."""
+
+    @abstractmethod
+    def predict(
+        self, features: NDArray[np.float32], offsets: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
+        """One score per row; rows `offsets[q]:offsets[q + 1]` are the candidates of one query."""
+
+    def predict_lists(
+        self, features: NDArray[np.float32], lists: RankedLists
+    ) -> NDArray[np.float32]:
+        """Scores of displayed lists, 0 at padding; each document is scored once."""
+        mask = lists.mask
+        rows, row_of = np.unique(lists.documents[mask], return_inverse=True)
+        scores = np.zeros(mask.shape, dtype=np.float32)
+        scores[mask] = self.predict(np.ascontiguousarray(features[rows]))[row_of]
+        return scores
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Plain values from which, with `tensors`, the ranker's settings `restore` it."""
+
+    @abstractmethod
+    def tensors(self) -> dict[str, Tensor]:
+        """What was learned, by name: what a model directory keeps."""
+
+    @abstractmethod
+    def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        """Become what these were taken from; a KeyError or ValueError where they do not fit."""
+
+    def state(self) -> dict[str, Tensor]:
+        """All that is needed to go on learning: what was learned, and how far the way has been."""
+        return self.tensors()
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from what `state` returned."""
+        self.load_tensors(state)
+
+    def outcome(self) -> dict[str, Any]:
+        """What the manifest should say of how learning ended, beside its history."""
+        return {}
+
+    @property
+    def left_out(self) -> int:
+        """Steps that were left out because their slope was not finite."""
+        return 0
+
+    def layers(self) -> list[Layer] | None:
+        """The ranker as layers of a network on scaled features, for export; None if it is none."""
+        return None
+
+    def is_finite(self) -> bool:
+        """Whether what was learned holds numbers only."""
+        return all(bool(torch.isfinite(t).all()) for t in self.tensors().values())
+
+
+class RankerSettings(ABC):
+    """A ranker before it is built: plain values, written into manifests under `kind`."""
+
+    kind: ClassVar[str]
+    makes: ClassVar[type[Ranker]]
+
+    @abstractmethod
+    def build(self, inputs: int, seed: int = 0) -> Ranker:
+        """A ranker for this many features, initialised from the seed."""
+
+    @classmethod
+    def restore(cls, description: Mapping[str, Any]) -> Ranker:
+        """A ranker as `describe` described it, before its tensors are loaded."""
+        return cls.makes(**description)
+
+
+def check_shapes(held: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
+    """Refuse tensors of other names or shapes than those that are held."""
+    for name, tensor in held.items():
+        if given[name].shape != tensor.shape:
+            raise ValueError(f"{name} has shape {tuple(given[name].shape)}")
