@@ -221,7 +221,7 @@ def test_realistic_mode_draws_the_papers_figures(tmp_path: Path, command: Comman
         (
             ["train", "{0}/clicks.parquet", "--features", "{0}/train.txt", "--out", "{1}/m",
              "--hidden", "many"],
-            "--hidden takes sizes",
+            "--hidden takes whole numbers",
         ),
         (
             ["train", "{0}/clicks.parquet", "--features", "{0}/train.txt", "--out", "{1}/m",

@@ -169,7 +169,7 @@ def test_one_position_has_nothing_to_compare(command, folder, tmp_path):
             ["{}/one.parquet", "--features", "{}/train.txt", "--methods", "dla", "--refits", "1"],
             "one refit shows no spread",
         ),
-        (["{}/three.parquet", "--hidden", "x"], "--hidden takes sizes"),
+        (["{}/three.parquet", "--hidden", "x"], "--hidden takes whole numbers"),
     ],
 )
 def test_bad_input_ends_with_one_sentence(command, folder, words, sentence):
