@@ -1,4 +1,4 @@
-"""`dualrank.train`: from files to a model directory with its report, as `dualrank train` does it."""
+"""`dualrank.train`: from files to a model directory with its report, as the command does it."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ def test_realistic_mode_draws_the_papers_figures(tmp_path: Path, command: Comman
         (["train", "{0}/x.parquet", "--features", "{0}/train.txt", "--out", "{1}/m"], "x.parquet"),
         (
             ["train", "{0}/train.txt", "--features", "{0}/train.txt", "--out", "{1}/m"],
-            "a log is a .parquet, .csv",
+            "a log is a .parquet, .pq, .csv",
         ),
         (
             ["train", "{0}/clicks.parquet", "--features", "{0}/test.txt", "--out", "{1}/m"],

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualrank.cli.log_options import open_features
 from dualrank.cli.terminal import (
     Json,
     MaxGrade,
     Seed,
+    answer,
     one_bar,
+    open_features,
     print_json,
     result_console,
 )
@@ -27,12 +28,6 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the commands."""
-    app.command()(rank)
-    app.command()(evaluate)
 
 
 def rank(
@@ -54,10 +49,7 @@ def rank(
     with one_bar("ranking"):
         write_run(out, dataset, ranker.predict(dataset))
     summary = {"run": str(out), "queries": len(dataset), "documents": dataset.document_count}
-    if as_json:
-        print_json(summary)
-        return
-    typer.echo(f"{out}: {len(dataset)} queries, {dataset.document_count} documents")
+    answer(as_json, summary, f"{out}: {len(dataset)} queries, {dataset.document_count} documents")
 
 
 def evaluate(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field, fields, make_dataclass
+from dataclasses import dataclass, fields, make_dataclass
 from typing import Annotated, Any, get_origin, get_type_hints
 
 from dualrank.errors import SettingsError
@@ -10,34 +10,34 @@ from dualrank.rankers.kinds import RANKERS
 from dualrank.rankers.ranker import RankerSettings
 
 
-def _options() -> dict[str, tuple[Any, Any]]:
-    """The described fields of every ranker's settings, each with its default."""
-    found: dict[str, tuple[Any, Any]] = {}
-    for settings in RANKERS.values():
-        hints = get_type_hints(settings, include_extras=True)
-        for each in fields(settings):  # type: ignore[arg-type]
-            if get_origin(hints[each.name]) is Annotated:
-                found[each.name] = hints[each.name], each.default
-    return found
+def _described(kind: type[RankerSettings]) -> dict[str, tuple[str, Any, Any]]:
+    """The fields of a ranker's settings that say what they are: name, annotation, default."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {
+        each.name: (each.name, hints[each.name], each.default)
+        for each in fields(kind)  # type: ignore[arg-type]
+        if get_origin(hints[each.name]) is Annotated
+    }
 
 
-def _settings(options: Any) -> RankerSettings:
-    """The settings of the ranker that was chosen."""
-    if options.ranker not in RANKERS:
-        known = ", ".join(RANKERS)
-        raise SettingsError(f"unknown ranker {options.ranker!r}; known are {known}")
-    kind = RANKERS[options.ranker]
-    offered = _options()
-    names = [each.name for each in fields(kind) if each.name in offered]  # type: ignore[arg-type]
-    return kind(**{name: getattr(options, name) for name in names})
+@dataclass(frozen=True)
+class RankerChoice:
+    """Which ranker is meant; the options of all of them stand beside it."""
+
+    ranker: Annotated[str, f"What scores documents: {', '.join(RANKERS)}."] = "dnn"
+
+    def settings(self) -> RankerSettings:
+        """The settings of the ranker that was chosen."""
+        if self.ranker not in RANKERS:
+            known = ", ".join(RANKERS)
+            raise SettingsError(f"unknown ranker {self.ranker!r}; known are {known}")
+        kind = RANKERS[self.ranker]
+        return kind(**{name: getattr(self, name) for name in _described(kind)})
 
 
 RankerOptions = make_dataclass(
     "RankerOptions",
-    [
-        ("ranker", Annotated[str, f"What scores documents: {', '.join(RANKERS)}."], "dnn"),
-        *((name, kind, field(default=default)) for name, (kind, default) in _options().items()),
-    ],
+    [option for kind in RANKERS.values() for option in _described(kind).values()],
+    bases=(RankerChoice,),
     frozen=True,
-    namespace={"settings": _settings},
 )

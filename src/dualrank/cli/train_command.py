@@ -24,7 +24,7 @@ from dualrank.data.log.log_options import LogOptions
 from dualrank.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
-    from dualrank.cli.ranker_options import RankerOptions
+    from dualrank.cli.ranker_options import RankerChoice as RankerOptions
     from dualrank.propensity.propensity import Propensity
     from dualrank.settings import TrainingSettings
 

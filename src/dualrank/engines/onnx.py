@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.engines.target import Export, Written
 from dualrank.errors import DataError, SettingsError
 from dualrank.extras import require
 from dualrank.learning.model import Model
@@ -46,6 +47,15 @@ def export_onnx(
     with atomic_file(path) as file:
         file.write(content)
     return difference
+
+
+def to_onnx(asked: Export) -> Written:
+    """The target `onnx`: compared on the documents that are given, if there are some."""
+    sample = None if asked.documents is None else asked.documents.features
+    difference = export_onnx(asked.model, asked.out, sample, seed=asked.seed)
+    return Written(
+        f"differs from the model by at most {difference:.2g}", {"max_difference": difference}
+    )
 
 
 def _graph(model: Model) -> ModelProto:

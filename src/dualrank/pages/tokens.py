@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 from urllib.parse import unquote
 
 from dualrank.errors import SettingsError
@@ -51,9 +52,11 @@ class Tokeniser:
     ['ranker', 'rank']
     """
 
-    stemmer: str | None = None
-    stop_words: bool = False
-    chinese: bool = False
+    stemmer: Annotated[
+        str | None, "Cut words to their stems, such as english, german, russian."
+    ] = None
+    stop_words: Annotated[bool, "Leave English stop words out."] = False
+    chinese: Annotated[bool, "Cut Chinese into words (extra dualrank\\[chinese])."] = False
 
     def __post_init__(self) -> None:
         if self.stemmer is not None:

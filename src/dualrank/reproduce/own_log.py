@@ -8,27 +8,21 @@ from pathlib import Path
 
 import numpy as np
 
-from dualrank.data.click_log import ClickLog
-from dualrank.data.dataset import Dataset
-from dualrank.data.features import read_features
-from dualrank.data.log.read_log import read_log
+from dualrank.data import Dataset, read_features, read_log
 from dualrank.errors import DataError
-from dualrank.pages.candidates import Extraction, extract
-from dualrank.pages.sources import find_pages
-from dualrank.pages.tables import Pairs, read_pairs, read_queries
-from dualrank.pages.tokens import Tokeniser
+from dualrank.pages import (
+    Extraction,
+    Pairs,
+    Tokeniser,
+    extract,
+    find_pages,
+    read_pairs,
+    read_queries,
+)
+from dualrank.reproduce.search_engine import SearchData
 from dualrank.storage import sha256_of_file
 
 MIN_SESSIONS = 10
-
-
-@dataclass(frozen=True, eq=False)
-class OwnData:
-    """What was read: the log points into `train`."""
-
-    train: Dataset
-    test: Dataset
-    log: ClickLog
 
 
 def extract_own(
@@ -43,7 +37,7 @@ def extract_own(
     shown = read_log(log, max_bad_share=1.0).catalogue
     assert shown is not None
     logged = Pairs(shown.query_ids[shown.query_of_document], shown.doc_ids)
-    wanted = _together(logged, _judgments(judgments))
+    wanted = _all_pairs(logged, _judgments(judgments))
     return extract(find_pages(pages), read_queries(queries), wanted, tokeniser, progress=progress)
 
 
@@ -78,7 +72,7 @@ class OwnLog:
         """Whether every seed is tested on other queries."""
         return False
 
-    def load(self) -> OwnData:
+    def load(self) -> SearchData:
         """Read everything."""
         data, judged = read_features(self.features), _judgments(self.judgments)
         test = _judged(data, judged)
@@ -103,7 +97,7 @@ class OwnLog:
                 f"{self.min_sessions} sessions or more; one is needed to choose the best ranker, "
                 "others to learn from"
             )
-        return OwnData(train, test, kept)
+        return SearchData(train, test, kept.lists, kept)
 
 
 def _judgments(path: Path) -> Pairs:
@@ -113,8 +107,8 @@ def _judgments(path: Path) -> Pairs:
     return judged
 
 
-def _together(logged: Pairs, judged: Pairs) -> Pairs:
-    """All pairs once, those of a query together."""
+def _all_pairs(logged: Pairs, judged: Pairs) -> Pairs:
+    """All pairs once, query by query."""
     pairs = dict.fromkeys(zip(logged.query_ids.tolist(), logged.doc_ids.tolist(), strict=True))
     pairs |= dict.fromkeys(zip(judged.query_ids.tolist(), judged.doc_ids.tolist(), strict=True))
     queries, documents = zip(*sorted(pairs), strict=True)

@@ -21,14 +21,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dualrank.data.dataset import Dataset
-from dualrank.errors import DataError, SettingsError
-from dualrank.pages.candidates import extract
-from dualrank.pages.small_web import MAX_GRADE, SmallWeb, WebSize, generate_web
-from dualrank.pages.sources import HeldPages
-from dualrank.pages.tables import Pairs, Queries
-from dualrank.pages.text_features import FEATURE_NAMES
-from dualrank.pages.tokens import Tokeniser
+from dualrank.data import Dataset
+from dualrank.errors import DataError
+from dualrank.pages import (
+    FEATURE_NAMES,
+    MAX_GRADE,
+    HeldPages,
+    Pairs,
+    Queries,
+    SmallWeb,
+    Tokeniser,
+    WebSize,
+    extract,
+    generate_web,
+)
+from dualrank.reproduce.experiment import require_known
 
 COLLECTIONS = ("small-web", "msrd-movies", "nfcorpus", "stanford-web")
 CANDIDATES = 100
@@ -47,10 +54,7 @@ class TextCollection:
     size: WebSize = field(default_factory=WebSize)
 
     def __post_init__(self) -> None:
-        if self.name not in COLLECTIONS:
-            raise SettingsError(
-                f"unknown collection {self.name!r}; known are {', '.join(COLLECTIONS)}"
-            )
+        require_known("collection", [self.name], COLLECTIONS)
         if self.name != "small-web":
             folder = (self.root or Path()) / self.name.replace("-", "_")
             if self.root is None or not folder.is_dir():

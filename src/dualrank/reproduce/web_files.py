@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from dualrank.pages.small_web import WebSize, generate_web
-from dualrank.reproduce.table_3 import Log, simulate_log, stage, users_of
+from dualrank.pages import WebSize, generate_web
+from dualrank.reproduce.search_engine import Log, display, simulate_log, users_of
 from dualrank.reproduce.text_collection import split_web
 from dualrank.storage import atomic_file, write_text
 
@@ -27,11 +27,11 @@ def write_web(
     """
     users = users_of(population)
     web = generate_web(size, seed)
-    staged = stage(split_web(web, seed), seed)
-    clicks = simulate_log(staged, users, log or Log(), seed)
+    data = display(split_web(web, seed), seed)
+    clicks = simulate_log(data, users, log or Log(), seed)
     pages = "".join(json.dumps(row) + "\n" for row in web.pages.rows)
     asked = zip(web.queries.query_ids, web.queries.texts, strict=True)
-    test = staged.test
+    test = data.test
     judged = zip(
         test.query_ids[test.query_of_document].tolist(),
         test.ids_of_documents().tolist(),

@@ -76,6 +76,17 @@ def _values(perplexity: Perplexity) -> tuple[float | None, ...]:
     return tuple(None if np.isnan(p) else float(p) for p in perplexity.per_rank)
 
 
+def hold_out_value(log: ClickLog, column: str, value: str) -> tuple[ClickLog, ClickLog]:
+    """Split sessions by a column: those of other values to fit on, those of `value` to judge by."""
+    names, codes = log.column(column).names, log.column(column).codes
+    if value not in names or len(names) < 2:
+        raise SettingsError(
+            f"column {column!r} holds {', '.join(names)}; it must hold {value!r} and another value"
+        )
+    held = codes == names.index(value)
+    return log.take_rows(np.flatnonzero(~held)), log.take_rows(np.flatnonzero(held))
+
+
 def hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLog]:
     """Split sessions at random: those to fit on, and a share to judge by."""
     if not 0 < share < 1:

@@ -1,0 +1,9 @@
+from .browsing import Independent as Independent
+from .models.registry import click_model as click_model
+from .position_based import PositionBasedUser as PositionBasedUser
+from .sampling import sample_click_counts as sample_click_counts
+from .sampling import sample_log as sample_log
+from .user import User as User
+from .users import CascadeUser as CascadeUser
+from .users import TrustingUser as TrustingUser
+from .users import make_user as make_user

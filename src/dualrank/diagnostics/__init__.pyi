@@ -1,0 +1,2 @@
+from .diagnosis import diagnose as diagnose
+from .verdict import JOINT as JOINT
