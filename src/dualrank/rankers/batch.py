@@ -68,7 +68,8 @@ class Batch:
         return Shown(
             documents=tensor(self.documents),
             rows=tensor(self.documents.ravel() if full else self.documents[mask]),
-            labels=tensor(self.labels),
+            # Padding has no label, whatever a source of labels may say.
+            labels=tensor(self.labels if full else self.labels * mask),
             mask=tensor(mask),
             full=full,
             contexts=None if self.contexts is None else tensor(self.contexts),
