@@ -96,8 +96,7 @@ class OracleMode(Experiment):
         super().__post_init__()
         require_known("method", self.methods, list(METHODS))
         self.collection.check_seeds(self.all_seeds)
-        assert self.hyperparameters
-        assert self.user
+        _ = self.hyperparameters, self.user  # built now, so that wrong values are refused
 
     @cached_property
     def collection(self) -> Collection:

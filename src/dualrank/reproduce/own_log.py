@@ -125,12 +125,7 @@ def _judged(data: Dataset, judged: Pairs) -> Dataset:
             strict=True,
         )
     )
-    names = zip(
-        data.query_ids[data.query_of_document].tolist(),
-        data.ids_of_documents().tolist(),
-        strict=True,
-    )
-    grades = np.array([grade_of.get(pair, np.nan) for pair in names])
+    grades = np.array([grade_of.get(pair, np.nan) for pair in data.pairs()])
     rows = np.flatnonzero(~np.isnan(grades))
     if len(rows) == 0:
         raise DataError("no judged page is among the pages")
