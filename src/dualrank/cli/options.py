@@ -162,7 +162,8 @@ def _option(
         shown = ",".join(map(str, default)) if isinstance(default, tuple) else shown
     elif holds is tuple or (inspect.isclass(holds) and issubclass(holds, Mapping)):
         name, kind, shown = name.removesuffix("s"), list[str] | None, None
-        read = tuple if holds is tuple else partial(_pairs, name)
+        form = more.setdefault("metavar", "TEXT" if holds is tuple else "NAME=VALUE")
+        read = tuple if holds is tuple else partial(_pairs, name, form)
     elif inner is bool and default is True:
         name += f"/--no-{name[2:]}"
     parameter = inspect.Parameter(
@@ -189,9 +190,9 @@ def _split(name: str, item: Callable[[str], Any], text: str) -> tuple[Any, ...]:
         raise SettingsError(f"{name} takes {what} separated by commas, not {text!r}") from error
 
 
-def _pairs(name: str, texts: Sequence[str]) -> dict[str, str]:
+def _pairs(name: str, form: str, texts: Sequence[str]) -> dict[str, str]:
     pairs = [text.partition("=") for text in texts]
     for key, equals, value in pairs:
         if not (key and value):
-            raise SettingsError(f"{name} takes NAME=VALUE, not {key + equals + value!r}")
+            raise SettingsError(f"{name} takes {form}, not {key + equals + value!r}")
     return {key: value for key, _, value in pairs}
