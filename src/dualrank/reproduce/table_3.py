@@ -172,7 +172,7 @@ class ClickModels(Experiment):
         if min((self.table_sessions, *self.sessions)) < 1:
             raise SettingsError("a list has at least one session")
         if not self.is_own:
-            assert self.collection
+            _ = self.collection  # built now, so that an unknown one is refused
 
     @property
     def _own(self) -> dict[str, Any]:
