@@ -231,9 +231,7 @@ def test_sessions_drawn_and_clicked_are_counted(make_loop):
     assert 0 < history.clicked < history.drawn
 
 
-def test_a_poisoned_batch_is_left_out_by_both_models_and_training_goes_on(
-    make_loop, lists, batch
-):
+def test_a_poisoned_batch_is_left_out_by_both_models_and_training_goes_on(make_loop, lists, batch):
     poison = Batch(batch.documents, np.where(batch.labels > 0, np.inf, 0).astype("f4"), batch.drawn)
     loop = make_loop(feedback=Scripted(lists, batch, poison, batch))
     history = loop.run()
