@@ -136,7 +136,11 @@ def _fields(kind: type) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
     for field in dataclasses.fields(kind):
         annotation: Any = field.type
         if isinstance(annotation, str) and annotation.startswith("Annotated["):
-            annotation = eval(annotation, vars(sys.modules[kind.__module__]))
+            # A field that is inherited speaks of what the module of its own class imports.
+            owner = next(
+                c for c in kind.__mro__ if field.name in vars(c).get("__annotations__", ())
+            )
+            annotation = eval(annotation, vars(sys.modules[owner.__module__]))
         if get_origin(annotation) is Annotated:
             yield field, annotation
 
