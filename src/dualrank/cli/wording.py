@@ -9,8 +9,8 @@ from collections.abc import Sequence
 def in_options(sentence: str, options: Sequence[str]) -> str:
     """Settings that are options of a command, as they are typed.
 
-    Names of one word are only understood before an equals sign (`features=`), since they are words of English
-    too; what stands in quotes, or in a path, is the user's own.
+    Names of one word are only understood before an equals sign (`features=`), since they are words
+    of English too; what stands in quotes, or in a path, is the user's own.
 
     >>> in_options("raise max_bad_share, or give validation=0", ["max-bad-share", "validation"])
     'raise --max-bad-share, or give --validation 0'
