@@ -67,7 +67,7 @@ def words(folder, tmp_path):
         (["--validation", "1.5"], "validation is a share between 0 and 1, not 1.5"),
         (["--validation", "nowhere.txt"], "no file 'nowhere.txt'"),
         (["--scaling", "loud"], "the scaling is 'loud'"),
-        (["--hidden", "a"], "--hidden takes sizes separated by commas"),
+        (["--hidden", "a"], "--hidden takes whole numbers separated by commas"),
         (["--device", "gpu"], "device is auto, cpu, cuda or cuda:n, not 'gpu'"),
     ],
 )

@@ -78,12 +78,11 @@ def evaluate(
 
     Example: dualrank evaluate scores.run features.parquet --qrels judged.qrels
     """
-    from rich.table import Table
-
     from dualrank.data.qrels import with_qrels
     from dualrank.evaluation.evaluator import Evaluator
     from dualrank.evaluation.metric import PAPER_METRICS, parse_metrics
     from dualrank.evaluation.significance import fisher_test
+    from dualrank.report import Cell, Row, Table
 
     names = [name.strip() for name in metrics.split(",")]
     chosen = parse_metrics(names) if metrics else PAPER_METRICS
@@ -114,14 +113,13 @@ def evaluate(
     if as_json:
         print_json(result)
         return
-    title = f"{ranking} on {len(dataset)} queries, grades up to {dataset.max_grade:g}"
-    table = Table(title=title)
-    columns = list(next(iter(result.values())))
-    for title in ("metric", *columns):
-        table.add_column(title, justify="left" if title == "metric" else "right")
-    for name, values_of in result.items():
-        table.add_row(name, *(f"{values_of[column]:.4f}" for column in columns))
-    result_console().print(table)
+    rows = (
+        Row(name, tuple(Cell(v, decimals=4) for v in of.values())) for name, of in result.items()
+    )
+    columns = tuple(next(iter(result.values())))
+    console = result_console()
+    console.print(f"{ranking} on {len(dataset)} queries, grades up to {dataset.max_grade:g}")
+    console.print(Table(columns, tuple(rows), corner="metric").rich(console.width))
 
 
 def _expected(ranking: Path) -> tuple[int | None, Sequence[str] | None]:

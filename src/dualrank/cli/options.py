@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from types import NoneType, UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -132,13 +131,11 @@ def _is_typed(context: typer.Context, name: str) -> bool:
 
 
 def _fields(kind: type) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
-    """The fields that are options; annotations of the others may name what is not imported."""
+    """The fields that are options, with their annotations."""
+    hints = get_type_hints(kind, include_extras=True)
     for field in dataclasses.fields(kind):
-        annotation: Any = field.type
-        if isinstance(annotation, str) and annotation.startswith("Annotated["):
-            annotation = eval(annotation, vars(sys.modules[kind.__module__]))
-        if get_origin(annotation) is Annotated:
-            yield field, annotation
+        if get_origin(hints[field.name]) is Annotated:
+            yield field, hints[field.name]
 
 
 def _option(
@@ -162,7 +159,8 @@ def _option(
         shown = ",".join(map(str, default)) if isinstance(default, tuple) else shown
     elif holds is tuple or (inspect.isclass(holds) and issubclass(holds, Mapping)):
         name, kind, shown = name.removesuffix("s"), list[str] | None, None
-        read = tuple if holds is tuple else partial(_pairs, name)
+        form = more.setdefault("metavar", "TEXT" if holds is tuple else "NAME=VALUE")
+        read = tuple if holds is tuple else partial(_pairs, name, form)
     elif inner is bool and default is True:
         name += f"/--no-{name[2:]}"
     parameter = inspect.Parameter(
@@ -189,9 +187,9 @@ def _split(name: str, item: Callable[[str], Any], text: str) -> tuple[Any, ...]:
         raise SettingsError(f"{name} takes {what} separated by commas, not {text!r}") from error
 
 
-def _pairs(name: str, texts: Sequence[str]) -> dict[str, str]:
+def _pairs(name: str, form: str, texts: Sequence[str]) -> dict[str, str]:
     pairs = [text.partition("=") for text in texts]
     for key, equals, value in pairs:
         if not (key and value):
-            raise SettingsError(f"{name} takes NAME=VALUE, not {key + equals + value!r}")
+            raise SettingsError(f"{name} takes {form}, not {key + equals + value!r}")
     return {key: value for key, _, value in pairs}

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dualrank.cli.options import Without
+from dualrank.cli.options import Without, imports
 from dualrank.cli.terminal import (
     Json,
     Log,
     Seed,
-    layer_sizes,
     one_bar,
     open_features,
     open_log,
@@ -23,7 +22,11 @@ from dualrank.cli.wording import in_options
 from dualrank.data.log.log_options import LogOptions
 from dualrank.errors import DataError
 
+if TYPE_CHECKING:
+    from dualrank.rankers.network import DNN
 
+
+@imports("dualrank.rankers.network:DNN")
 def propensity(
     log: Log,
     features: Annotated[
@@ -47,7 +50,8 @@ def propensity(
             help="What scores documents; by default linear for regression-em, dnn for dla."
         ),
     ] = None,
-    hidden: Annotated[str, typer.Option(help="Sizes of the DNN's hidden layers.")] = "256,128",
+    *,
+    network: Annotated[DNN, Without("elu_output", "precision")],
     over: Annotated[
         Literal["auto", "queries", "sessions"],
         typer.Option(help="What intervals resample; auto: queries, if there are ten."),
@@ -57,7 +61,6 @@ def propensity(
         int, typer.Option(help="How often dla is trained again for its interval.", min=0)
     ] = 5,
     steps: Annotated[int, typer.Option(help="Training steps of dla.", min=1)] = 3_000,
-    *,
     options: Annotated[LogOptions, Without("contexts")],
     seed: Seed = 0,
     as_json: Json = False,
@@ -72,13 +75,13 @@ def propensity(
     import json
 
     from dualrank.learning.estimates import estimate_propensities
-    from dualrank.rankers.network import DNN, Linear
+    from dualrank.rankers.network import Linear
     from dualrank.report import estimates_notes, estimates_table, write_estimates
     from dualrank.settings import TrainingSettings
 
     dataset = None if features is None else open_features(features)
     click_log = open_log(log, dataset, options)
-    rankers = {None: None, "dnn": DNN(layer_sizes(hidden)), "linear": Linear()}
+    rankers = {None: None, "dnn": network, "linear": Linear()}
     with one_bar("estimating") as report:
         estimates = estimate_propensities(
             click_log,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -12,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dualrank.cli.options import add_command, imports
-from dualrank.cli.terminal import Json, Seed, one_bar, print_json, result_console, task_bars
+from dualrank.cli.terminal import (
+    Json,
+    Seed,
+    one_bar,
+    print_json,
+    result_console,
+    task_bars,
+    typed_command,
+)
 from dualrank.reproduce.experiments import EXPERIMENTS
 
 if TYPE_CHECKING:
@@ -117,7 +123,7 @@ def _run(experiment: Experiment, out: Path, jobs: int, as_json: bool) -> None:
             jobs=jobs or os.cpu_count() or 1,
             report=follow,
             finished=finished,
-            command=shlex.join(["dualrank", *sys.argv[1:]]),
+            command=typed_command(),
         )
     if not as_json:
         done.sheet.show(result_console(), done.files)

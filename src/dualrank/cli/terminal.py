@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualrank.errors import SettingsError, StoppedError
+from dualrank.errors import StoppedError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -179,13 +179,3 @@ def task_bars(
             progress.update(bars[index], completed=done, total=total, visible=done < total)
 
         yield report, lambda: progress.advance(whole)
-
-
-def layer_sizes(text: str) -> tuple[int, ...]:
-    """The sizes of hidden layers, from text such as 256,128."""
-    try:
-        return tuple(int(size) for size in text.split(","))
-    except ValueError as error:
-        raise SettingsError(
-            f"--hidden takes sizes separated by commas, such as 256,128, not {text!r}"
-        ) from error

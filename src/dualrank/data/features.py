@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from dualrank.data.dataset import Dataset
 from dualrank.data.letor.reader import read_letor
-from dualrank.data.log.formats import PARQUET
-from dualrank.data.log.log_files import SUFFIXES, find_source, suffix_of
+from dualrank.data.log.formats import PARQUET, by_suffix
+from dualrank.data.log.log_files import find_source, suffix_of
 from dualrank.errors import DataError
 
 KEYS = ("query_id", "doc_id")
@@ -40,7 +40,7 @@ def read_features(
     """
     where = os.fspath(path)
     if not _is_parquet(where):
-        if (known := SUFFIXES.get(suffix_of(where))) not in (None, PARQUET):
+        if (known := by_suffix().get(suffix_of(where))) not in (None, PARQUET):
             raise DataError(f"{where}: features are Parquet files or LETOR text, not {known.title}")
         letor = read_letor(path, features=count, max_grade=max_grade, progress=progress)
         return replace(letor, source=where)

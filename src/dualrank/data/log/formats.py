@@ -20,4 +20,9 @@ class Parquet(LogFormat):
 
 
 PARQUET = Parquet()
-FORMATS: tuple[LogFormat, ...] = (PARQUET, Csv(), JsonLines())
+FORMATS: list[LogFormat] = [PARQUET, Csv(), JsonLines()]
+
+
+def by_suffix() -> dict[str, LogFormat]:
+    """The formats by what the names of their files end in."""
+    return {suffix: format for format in FORMATS for suffix in format.suffixes}

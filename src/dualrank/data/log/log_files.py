@@ -7,11 +7,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from dualrank.data.log.formats import FORMATS
+from dualrank.data.log.formats import FORMATS, by_suffix
 from dualrank.data.log.log_format import LogFormat, Source
 from dualrank.errors import DataError
 
-SUFFIXES = {suffix: format for format in FORMATS for suffix in format.suffixes}
 COMPRESSED = (".gz", ".zst")
 
 
@@ -35,10 +34,10 @@ def _files(path: str) -> list[str]:
         found = sorted(
             str(file)
             for file in Path(path).rglob("*")
-            if file.is_file() and suffix_of(file.name) in SUFFIXES and not _hidden(file, path)
+            if file.is_file() and suffix_of(file.name) in by_suffix() and not _hidden(file, path)
         )
         if not found:
-            known = ", ".join(SUFFIXES)
+            known = ", ".join(by_suffix())
             raise DataError(f"{path}: no log in this folder; its files would end in {known}")
         return found
     if os.path.exists(path):
@@ -73,10 +72,10 @@ def _format(file: str) -> LogFormat:
     for format, mark in marked:
         if start.startswith(mark):
             return format
-    known = SUFFIXES.get(suffix_of(file))
+    known = by_suffix().get(suffix_of(file))
     if known is None:
         raise DataError(
-            f"{file}: a log is a {', '.join(SUFFIXES)} file (or compressed text ending in "
+            f"{file}: a log is a {', '.join(by_suffix())} file (or compressed text ending in "
             f"{' or '.join(COMPRESSED)})"
         )
     if known.begins is not None:

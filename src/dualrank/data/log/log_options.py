@@ -21,7 +21,9 @@ class LogOptions:
     """
 
     columns: Annotated[
-        Mapping[str, str], "The log's own name of a column: doc_id=item. Repeatable."
+        Mapping[str, str],
+        "The log's own name of a column: doc_id=item. Repeatable.",
+        {"metavar": "MEANING=NAME"},
     ] = field(default_factory=dict)
     contexts: Annotated[
         tuple[str, ...], "A column whose values are counted apart. Repeatable."
