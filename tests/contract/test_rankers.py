@@ -2,6 +2,7 @@
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -233,11 +234,8 @@ def test_features_that_are_all_alike_give_numbers_or_a_sentence(problem, kind, v
     """Whether they are scaled or not: a ranker learns nothing of them, but no nan either."""
     features = np.full_like(problem.dataset.features, value)
     ranker = problem.started(kind, features)
-    try:
+    with suppress(DualrankError):
         step(ranker, problem.batch)
-    except DualrankError as error:
-        assert str(error)
-        return
     assert ranker.is_finite()
     assert not np.isnan(ranker.predict(problem.dataset.features)).any()
 
