@@ -17,7 +17,7 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.interventions import join_lists
 from dualrank.data.lists import RankedLists, top_lists
 from dualrank.diagnostics.click_dependence import click_dependence
-from dualrank.diagnostics.facts import Study
+from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.trust import trust
 
 QUERIES, RANKERS, SESSIONS, SEEDS = 400, 4, 150_000, 5
@@ -42,8 +42,8 @@ def main() -> None:
         rows, told = [], np.zeros(2, dtype=int)
         for seed in range(SEEDS):
             data, lists = stage(seed)
-            study = Study(sample_log(data, lists, make_user(name), SESSIONS, seed))
-            clicks, top = click_dependence(study), trust(study)
+            facts = LogFacts(sample_log(data, lists, make_user(name), SESSIONS, seed))
+            clicks, top = click_dependence(facts), trust(facts)
             ratios = [clicks.numbers[key]["ratio"] for key in ("after_the_first", "further_down")]
             rows.append([*ratios, top.numbers["advantage"]])
             told += [point.status in ("warning", "failed") for point in (clicks, top)]

@@ -72,8 +72,7 @@ def paper_log(share: float = 1.0) -> tuple[Dataset, ClickLog]:
 def write_log(path: Path) -> None:
     """The same as Parquet, one row per displayed document."""
     data, log = paper_log()
-    with path.open("wb") as file:
-        write_long_log(log, file, data.catalogue, np.random.default_rng(0))
+    write_long_log(log, path, data.catalogue, np.random.default_rng(0))
     print(
         f"{SESSIONS:,} sessions, {len(log.lists):,} lists, {data.document_count:,} documents, "
         f"{path.stat().st_size / 1e6:.0f} MB of Parquet"

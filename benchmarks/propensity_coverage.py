@@ -27,6 +27,7 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.interventions import join_lists, shuffle_lists, swap_with_first
 from dualrank.data.lists import RankedLists, top_lists
 from dualrank.learning.dual_estimate import estimate_by_dual_learning
+from dualrank.learning.regression_em import estimate_by_regression_em
 from dualrank.propensity.estimators import estimate
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN, Linear
@@ -183,7 +184,9 @@ def curve(method: str, log: ClickLog, data: Dataset, ranker: DNN | Linear | None
     if method == "dla":
         settings = TrainingSettings(steps=700)
         return estimate_by_dual_learning(log, data, ranker=Linear(), settings=settings, refits=6)
-    return estimate(log, method, data, ranker=ranker)
+    if method == "regression-em":
+        return estimate_by_regression_em(log, data, ranker=ranker)
+    return estimate(log, method)
 
 
 def main() -> int:

@@ -1,4 +1,9 @@
-"""Small problems that the tests of several rooms share."""
+"""Small problems, and invented results of the shape and size of real ones, for several rooms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,6 +12,158 @@ from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.sampling import sample_log
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import PADDING, top_lists
+from dualrank.report.results import PropensityResult, Results, Run
+
+TRUTH = np.array([0.68, 0.61, 0.48, 0.34, 0.28, 0.20, 0.11, 0.10, 0.08, 0.06]) / 0.68
+NDCG = {
+    "initial": 0.669,
+    "naive": 0.686,
+    "randlist": 0.724,
+    "dla": 0.722,
+    "oracle": 0.738,
+    "svm-naive": 0.680,
+    "svm-randlist": 0.700,
+}
+SHIFT = {
+    "map": 0.09,
+    "ndcg@1": -0.07,
+    "err@1": -0.39,
+    "ndcg@3": -0.06,
+    "err@3": -0.31,
+    "ndcg@5": -0.04,
+    "err@5": -0.29,
+    "ndcg@10": 0.0,
+    "err@10": -0.28,
+}
+
+
+def make_results(
+    seeds: int = 5, ndcg: dict[str, float] | None = None, significant: bool = True, **settings: Any
+) -> Results:
+    """Results of an oracle-mode experiment; `ndcg` are the means of nDCG@10 by method."""
+    rng = np.random.default_rng(7)
+    means = NDCG if ndcg is None else ndcg
+    noise = rng.normal(size=(len(means), seeds))
+    noise -= noise.mean(axis=1, keepdims=True)
+    runs = []
+    for i, (method, mean) in enumerate(means.items()):
+        for seed in range(seeds):
+            value = mean + 0.003 * noise[i, seed]
+            propensity, curve = None, {}
+            if method == "dla":
+                propensity = _propensity(TRUTH**0.96 * np.exp(0.05 * rng.normal(size=10)))
+            elif method.endswith("randlist"):
+                propensity = _propensity(
+                    TRUTH * np.exp(0.01 * np.random.default_rng(seed).normal(size=10))
+                )
+            if method not in ("initial", "svm-naive", "svm-randlist"):
+                steps = np.arange(0, 3001, 200)
+                rise = 1 - np.exp(-steps / 600)
+                values = 0.6 + (value - 0.6) * rise + 0.001 * rng.normal(size=len(steps))
+                curve = {"curve": {"steps": steps.tolist(), "ndcg@10": values.tolist()}}
+            runs.append(
+                Run(
+                    method=method,
+                    seed=seed,
+                    metrics={metric: value + shift for metric, shift in SHIFT.items()},
+                    propensity=propensity,
+                    seconds=11.5 + i,
+                    **curve,
+                )
+            )
+    return Results(
+        experiment="oracle-mode",
+        settings={
+            "data": "generated web-search-shaped data, world 1, 64 features",
+            "queries": {"train": 8000, "valid": 800, "test": 2000},
+            "documents": 259_318,
+            "features": 64,
+            "steps": 3000,
+            "batch_size": 256,
+            "seeds": list(range(seeds)),
+            "eta": 1.0,
+            "epsilon": 0.1,
+            "true_examination": TRUTH.tolist(),
+            "ranker": "DNN 512-256-128, ELU",
+            "command": f"dualrank reproduce oracle-mode --seeds {seeds}",
+            "version": "0.1.0",
+            **settings,
+        },
+        runs=runs,
+        significance=significance(means, significant) if "dla" in means else {},
+    )
+
+
+def significance(means: dict[str, float], significant: bool = True) -> dict[str, Any]:
+    """What the randomisation test would say: small differences are not significant."""
+    others = [method for method in means if method != "dla"]
+    difference = {m: dict.fromkeys(SHIFT, means[m] - means["dla"]) for m in others}
+    p = {
+        m: dict.fromkeys(
+            SHIFT, 1e-5 if significant and abs(means[m] - means["dla"]) > 0.003 else 0.31
+        )
+        for m in others
+    }
+    return {
+        "reference": "dla",
+        "test": "fisher",
+        "alpha": 0.05,
+        "permutations": 100_000,
+        "p_values": p,
+        "difference": difference,
+    }
+
+
+def make_sweep(seeds: int = 3) -> Results:
+    """Results of three methods at five values of η."""
+    rng = np.random.default_rng(3)
+    ndcg = {
+        "naive": [0.730, 0.690, 0.682, 0.676, 0.673],
+        "randlist": [0.425, 0.450, 0.725, 0.691, 0.679],
+        "dla": [0.729, 0.727, 0.722, 0.717, 0.711],
+    }
+    mse = {"randlist": [23, 13, 0.001, 120, 2045], "dla": [0.004, 0.02, 0.13, 1, 6]}
+    runs = []
+    for method, means in ndcg.items():
+        for i, eta in enumerate([0, 0.5, 1, 1.5, 2]):
+            for seed in range(seeds):
+                propensity = None
+                if method in mse:
+                    error = mse[method][i] * np.exp(0.3 * rng.normal())
+                    propensity = PropensityResult(examination=TRUTH.tolist(), mse=error)
+                value = means[i] + 0.004 * rng.normal()
+                runs.append(
+                    Run(
+                        method=method,
+                        seed=seed,
+                        metrics={"ndcg@10": value, "err@10": value - 0.28},
+                        propensity=propensity,
+                        seconds=10,
+                        eta=eta,
+                    )
+                )
+    return Results(experiment="realistic-mode", settings={"seeds": list(range(seeds))}, runs=runs)
+
+
+def _propensity(examination: np.ndarray) -> PropensityResult:
+    curve = examination / examination[0]
+    mse = float(np.mean((1 / curve - 1 / TRUTH) ** 2))
+    return PropensityResult(examination=curve.tolist(), mse=mse)
+
+
+@pytest.fixture
+def results() -> Results:
+    return make_results()
+
+
+@pytest.fixture(scope="session")
+def make() -> Callable[..., Results]:
+    return make_results
+
+
+@pytest.fixture
+def sweep() -> Results:
+    return make_sweep()
 
 
 def graded_dataset(queries=60, features=5, seed=0, lengths=(1, 9)):

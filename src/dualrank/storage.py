@@ -8,7 +8,12 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
+
+from dualrank.errors import SettingsError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @contextmanager
@@ -42,6 +47,26 @@ def write_text(path: Path, text: str) -> None:
     """Write text atomically."""
     with atomic_file(path) as file:
         file.write(text.encode())
+
+
+def write_table(path: Path, table: pa.Table, what: str = "a table") -> None:
+    """Write an Arrow table atomically, as .parquet or .csv."""
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    require_suffix(path, what, ".parquet", ".csv")
+    with atomic_file(path) as file:
+        if path.suffix == ".csv":
+            pyarrow.csv.write_csv(table, file)
+        else:
+            pyarrow.parquet.write_table(table, file, compression="zstd")
+
+
+def require_suffix(path: Path, what: str, *suffixes: str) -> None:
+    """Refuse a file that is not called as what is to be written."""
+    if path.suffix not in suffixes:
+        known = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}" if suffixes[1:] else suffixes[0]
+        raise SettingsError(f"{path}: {what} is written as {known}")
 
 
 def sha256_of_file(path: Path) -> str:

@@ -173,7 +173,10 @@ def test_a_user_of_ones_own(command, graded, tmp_path):
         (("--click-model", "psychic"), "unknown user 'psychic'"),
         (("--click-model", "dbn", "--eta", "1"), "user dbn has no 'eta'"),
         (("--click-model", "nobody.json"), "nobody.json: cannot be read"),
-        (("--click-model", "nobody.json", "--epsilon", "0"), "--epsilon belongs into nobody.json"),
+        (
+            ("--click-model", "nobody.json", "--epsilon", "0"),
+            "--epsilon 0.0 belongs into nobody.json",
+        ),
         (("--epsilon", "2"), "epsilon is a probability, not 2.0"),
     ],
 )

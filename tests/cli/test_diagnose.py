@@ -85,7 +85,7 @@ def test_contexts_are_compared(command, folder):
 def test_files_are_written(command, folder, tmp_path):
     code, out, _ = command(folder / "one.parquet", "--out", tmp_path / "found")
     assert code == 0
-    assert "diagnosis.html, diagnosis.json" in out
+    assert "Beside it: diagnosis.json" in out
     content = json.loads((tmp_path / "found" / "diagnosis.json").read_text())
     assert content["verdict"] == "collect some swaps first"
     assert "Diagnosis of one.parquet" in (tmp_path / "found" / "diagnosis.html").read_text()

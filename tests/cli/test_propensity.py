@@ -62,9 +62,9 @@ def test_estimates_stand_side_by_side_with_reasons_for_those_that_do_not(command
     assert (code, err.strip()) == (0, "")
     lines = out.splitlines()
     assert lines[0].split() == ["estimator", *map(str, range(1, 11)), "support"]
-    starts = [line.split()[0] for line in lines if line and not line.startswith(" ")]
+    starts = [line.split()[0] for line in lines if line and line[0].isalpha()]
     assert starts[1:6] == CLICK_METHODS
-    assert "±" in lines[2]
+    assert "±" in "".join(lines[1:4])
     assert max(map(len, lines[:12])) <= 80
     assert "randomisation: not estimated, lists were not shuffled: the document tells" in out
     assert "pair-swaps: not estimated, no two lists differ by a swap" in out
@@ -169,7 +169,7 @@ def test_one_position_has_nothing_to_compare(command, folder, tmp_path):
             ["{}/one.parquet", "--features", "{}/train.txt", "--methods", "dla", "--refits", "1"],
             "one refit shows no spread",
         ),
-        (["{}/three.parquet", "--hidden", "x"], "--hidden takes sizes"),
+        (["{}/three.parquet", "--hidden", "x"], "--hidden takes whole numbers"),
     ],
 )
 def test_bad_input_ends_with_one_sentence(command, folder, words, sentence):

@@ -89,7 +89,7 @@ def test_a_bad_log_ends_with_the_whole_table_and_writes_nothing(tmp_path):
     ("words", "sentence"),
     [
         (["--out", "r.csv"], "a reduced log is written as .parquet"),
-        (["--out", "r.parquet", "--column", "visit"], "--column takes MEANING=NAME, such as doc_i"),
+        (["--out", "r.parquet", "--column", "visit"], "--column takes MEANING=NAME, not 'visit'"),
         (["--out", "r.parquet"], "column 'session_id' is missing"),
         (
             ["--out", "r.parquet", "--engine", "spark", "--events", "e.jsonl"],

@@ -67,7 +67,7 @@ def words(folder, tmp_path):
         (["--validation", "1.5"], "validation is a share between 0 and 1, not 1.5"),
         (["--validation", "nowhere.txt"], "no file 'nowhere.txt'"),
         (["--scaling", "loud"], "the scaling is 'loud'"),
-        (["--hidden", "a"], "--hidden takes sizes separated by commas"),
+        (["--hidden", "a"], "--hidden takes whole numbers separated by commas"),
         (["--device", "gpu"], "device is auto, cpu, cuda or cuda:n, not 'gpu'"),
     ],
 )
@@ -109,10 +109,10 @@ def test_event_files_hold_the_loss_the_curve_and_the_validation(command, words, 
 
 
 def test_without_tensorboard_one_sentence_says_how_to_get_it(command, words, monkeypatch):
-    monkeypatch.setattr("dualrank.learning.tensorboard.find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
     code, _, err = command(*words, "--tensorboard")
     assert code == 2
-    assert "TensorBoard is not installed" in err
+    assert "TensorBoard needs packages that are not installed" in err
     assert "pip install 'dualrank[tensorboard]'" in err
 
 

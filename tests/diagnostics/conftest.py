@@ -9,7 +9,7 @@ from dualrank.data.click_log import ClickLog, Column
 from dualrank.data.dataset import Dataset
 from dualrank.data.interventions import join_lists
 from dualrank.data.lists import top_lists
-from dualrank.diagnostics.facts import Study
+from dualrank.diagnostics.facts import LogFacts
 
 
 class World:
@@ -36,8 +36,8 @@ class World:
         lists = self.lists(rankers) if lists is None else lists
         return sample_log(self.data, lists, user, sessions, self.rng)
 
-    def study(self, *arguments, **habits):
-        return Study(self.log(*arguments, **habits))
+    def facts(self, *arguments, **habits):
+        return LogFacts(self.log(*arguments, **habits))
 
 
 def _joined(name, parts):

@@ -15,7 +15,7 @@ from dualrank.clicks.users import (
 from dualrank.data.click_log import ClickLog
 from dualrank.data.lists import RankedLists
 from dualrank.diagnostics.click_dependence import click_dependence
-from dualrank.diagnostics.facts import Study
+from dualrank.diagnostics.facts import LogFacts
 
 
 def log_of(list_of, clicks):
@@ -64,14 +64,14 @@ def test_the_standard_error_is_that_of_independent_clicks(world):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("user", [PositionBasedUser(), TrustingUser()])
 def test_independent_clicks_are_left_alone(world, user, seed):
-    point = click_dependence(world(seed=seed).study(user=user, rankers=1))
+    point = click_dependence(world(seed=seed).facts(user=user, rankers=1))
     assert point.status == "good"
     assert "no sign against the position-based model" in point.meaning
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_users_who_leave_after_a_click_fail(world, seed):
-    point = click_dependence(world(seed=seed).study(user=CascadeUser(), rankers=1))
+    point = click_dependence(world(seed=seed).facts(user=CascadeUser(), rankers=1))
     assert point.status == "failed"
     assert point.numbers["after_the_first"]["ratio"] == 0
     assert "users stop after a click, as in the cascade model" in point.meaning
@@ -79,7 +79,7 @@ def test_users_who_leave_after_a_click_fail(world, seed):
 
 @pytest.mark.parametrize("user", [DynamicBayesianUser(), ClickChainUser()])
 def test_users_who_may_leave_after_a_click_are_told(world, user):
-    point = click_dependence(world().study(user=user, rankers=1))
+    point = click_dependence(world().facts(user=user, rankers=1))
     assert point.status in ("warning", "failed")
     assert point.numbers["after_the_first"]["ratio"] < 0.9
     assert point.numbers["further_down"]["ratio"] > 1.1
@@ -88,7 +88,7 @@ def test_users_who_may_leave_after_a_click_are_told(world, user):
 
 
 def test_users_who_look_near_their_last_click_are_told(world):
-    point = click_dependence(world().study(user=BrowsingUser(), rankers=1))
+    point = click_dependence(world().facts(user=BrowsingUser(), rankers=1))
     assert point.status == "warning"
     assert "has read more of the list" in point.meaning
 
@@ -100,10 +100,10 @@ def test_users_of_different_habits_are_told_unless_a_column_tells_them_apart(wor
         name: here.log(40_000, lists=lists, user=PositionBasedUser(eta=eta))
         for name, eta in (("phone", 0.0), ("desk", 3.0))
     }
-    mixed = click_dependence(Study(joined(None, parts)))
+    mixed = click_dependence(LogFacts(joined(None, parts)))
     assert mixed.status != "good"
     assert mixed.numbers["further_down"]["ratio"] > 1.1
-    assert click_dependence(Study(joined("device", parts))).status == "good"
+    assert click_dependence(LogFacts(joined("device", parts))).status == "good"
 
 
 def test_some_users_who_click_everything_are_told():
@@ -111,13 +111,13 @@ def test_some_users_who_click_everything_are_told():
     shown = rng.integers(0, 20, 5_000)
     eager = rng.random((5_000, 1)) < 0.3
     clicks = rng.random((5_000, 2)) < np.where(eager, 0.8, 0.3)
-    point = click_dependence(Study(log_of(shown, clicks)))
+    point = click_dependence(LogFacts(log_of(shown, clicks)))
     assert point.status == "warning"
     assert "some users click much and others little" in point.meaning
 
 
 def test_lists_that_were_shown_once_say_nothing():
     rng = np.random.default_rng(0)
-    point = click_dependence(Study(log_of(np.arange(200), rng.random((200, 5)) < 0.5)))
+    point = click_dependence(LogFacts(log_of(np.arange(200), rng.random((200, 5)) < 0.5)))
     assert point.status == "not measured"
     assert "too few to compare" in point.meaning

@@ -4,7 +4,7 @@ import pytest
 from dualrank.data.click_log import ClickLog
 from dualrank.data.lists import RankedLists
 from dualrank.diagnostics.connectivity import connectivity, interval_width
-from dualrank.diagnostics.facts import Study
+from dualrank.diagnostics.facts import LogFacts
 from dualrank.propensity.propensity import Propensity
 
 
@@ -23,7 +23,7 @@ def islands(sessions=50):
 
 
 def test_positions_that_no_document_joins_stand_apart():
-    point = connectivity(Study(islands()))
+    point = connectivity(LogFacts(islands()))
     assert point.numbers["parts"] == [[1, 2], [3, 4]]
     assert point.numbers["positions_apart"] == [3, 4]
     assert point.numbers["edges"] == ["1-2", "3-4"]
@@ -36,17 +36,17 @@ def test_positions_that_no_document_joins_stand_apart():
 def test_documents_that_were_never_clicked_join_nothing():
     log = islands()
     quiet = ClickLog(log.lists, log.list_of, log.clicks & (np.arange(4) != 1), log.counts)
-    assert connectivity(Study(quiet)).numbers["positions_apart"] == [2, 3, 4]
+    assert connectivity(LogFacts(quiet)).numbers["positions_apart"] == [2, 3, 4]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_one_ranker_connects_nothing_and_several_connect_all(world, seed):
     here = world(seed=seed)
-    alone = connectivity(here.study(rankers=1))
+    alone = connectivity(here.facts(rankers=1))
     assert alone.status == "failed"
     assert alone.numbers["positions_apart"] == list(range(2, 11))
     assert alone.numbers["share_of_impressions_of_such_pairs"] == 0
-    several = connectivity(here.study(rankers=4))
+    several = connectivity(here.facts(rankers=4))
     assert several.status == "good"
     assert several.numbers["parts"] == [list(range(1, 11))]
     assert 0.5 < several.numbers["share_of_pairs_at_two_positions"] < 1
@@ -55,11 +55,11 @@ def test_one_ranker_connects_nothing_and_several_connect_all(world, seed):
 def test_with_features_standing_apart_is_a_warning(world):
     here = world()
     log = here.log(rankers=1)
-    assert connectivity(Study(log, here.data)).status == "warning"
+    assert connectivity(LogFacts(log, here.data)).status == "warning"
 
 
 def test_weak_connections_are_told(world):
-    point = connectivity(world().study(sessions=3_000, rankers=2))
+    point = connectivity(world().facts(sessions=3_000, rankers=2))
     assert point.status in ("warning", "failed")
     assert "so weakly" in point.meaning
     assert "Log longer" in point.advice
@@ -69,7 +69,7 @@ def test_shares_count_pairs_and_impressions():
     # Pair 0 and 1 change places in one of four sessions, pair 2 stays.
     lists = RankedLists(np.array([[0, 1, 2], [1, 0, 2]], np.int32), np.zeros(2, np.int32))
     clicks = np.ones((4, 3), dtype=bool)
-    numbers = connectivity(Study(ClickLog.from_clicks(lists, [0, 0, 0, 1], clicks))).numbers
+    numbers = connectivity(LogFacts(ClickLog.from_clicks(lists, [0, 0, 0, 1], clicks))).numbers
     assert numbers["pairs"] == 3
     assert numbers["share_of_pairs_at_two_positions"] == pytest.approx(2 / 3)
     assert numbers["share_of_impressions_of_such_pairs"] == pytest.approx(2 / 3)

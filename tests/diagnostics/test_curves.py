@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dualrank.diagnostics.agreement import curves, gap, share_of_the_way
-from dualrank.diagnostics.facts import Study
+from dualrank.diagnostics.facts import LogFacts
 from dualrank.propensity.propensity import Propensity
 
 HARVESTED = np.array([1.0, 0.8, 0.5, 0.3])
@@ -15,11 +15,11 @@ def curve(examination, spread=0.05):
 
 
 def study_of(learned, harvested=None):
-    """A study whose curves are given."""
-    study = Study(None)  # type: ignore[arg-type]
+    """A facts whose curves are given."""
+    facts = LogFacts(None)  # type: ignore[arg-type]
     harvested = curve(HARVESTED) if harvested is None else harvested
-    study.__dict__.update(raw=curve(RAW), harvested=harvested, learned=learned)
-    return study
+    facts.__dict__.update(raw=curve(RAW), harvested=harvested, learned=learned)
+    return facts
 
 
 def between(share):
@@ -51,9 +51,9 @@ def test_a_learned_curve_elsewhere_contradicts():
 
 
 def test_without_a_clear_bias_nothing_is_said_about_the_way_to_it():
-    study = study_of(curve(HARVESTED**2))
-    study.__dict__["raw"] = curve(HARVESTED**1.1)
-    point = curves(study)
+    facts = study_of(curve(HARVESTED**2))
+    facts.__dict__["raw"] = curve(HARVESTED**1.1)
+    point = curves(facts)
     assert point.status == "warning"
     assert "too close to the harvested curve to tell" in point.meaning
     assert "not on the way" not in point.meaning
@@ -109,7 +109,7 @@ def test_a_curve_is_compared_as_far_as_it_goes():
 
 @pytest.mark.parametrize("seed", range(2))
 def test_the_curves_of_a_log_hold_the_truth(world, seed):
-    study = world(seed=seed).study()
-    numbers = curves(study).numbers
+    facts = world(seed=seed).facts()
+    numbers = curves(facts).numbers
     assert not numbers["gaps"]["harvested_to_raw"]["intervals_overlap"]
     assert (numbers["raw"]["examination"][1:] < numbers["harvested"]["examination"][1:]).all()

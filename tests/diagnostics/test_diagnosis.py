@@ -1,12 +1,19 @@
+import ast
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import dualrank
+from dualrank.clicks.dependence import Dependence
+from dualrank.clicks.user import perceived_relevance
 from dualrank.data.lists import RankedLists
 from dualrank.diagnostics import diagnosis as module
 from dualrank.diagnostics.diagnosis import diagnose
 from dualrank.diagnostics.point import Point, plain, worst
+from dualrank.diagnostics.trained_pair import TrainedPair
 from dualrank.diagnostics.verdict import judge
 from dualrank.errors import DataError
 
@@ -84,15 +91,17 @@ def test_other_findings_are_cautions():
 
 
 def test_every_point_is_asked_once_and_the_json_can_be_read(world):
-    told = []
-    found = diagnose(world().log(5_000), progress=lambda *done: told.append(done))
+    progress = []
+    found = diagnose(world().log(5_000), progress=lambda *done: progress.append(done))
     assert tuple(point.name for point in found.points) == NAMES
     content = json.loads(found.to_json())
     assert content["verdict"] == found.verdict
     assert [point["name"] for point in content["points"]] == list(NAMES)
-    assert told[-1] == (9, 9)
+    assert progress[-1] == (9, 9)
     assert found["sample"].numbers["sessions"] == 5_000
-    assert found.failed == tuple(p.name for p in found.points if p.status == "failed")
+    # Below ten thousand sessions, and nothing else is wrong with it.
+    assert found.failed == ("sample",)
+    assert not found.is_fit
 
 
 def test_the_same_seed_gives_the_same_diagnosis(world):
@@ -102,11 +111,48 @@ def test_the_same_seed_gives_the_same_diagnosis(world):
 
 def test_progress_counts_training_once(world, monkeypatch):
     monkeypatch.setattr("dualrank.diagnostics.trained_pair.STEPS", 20)
-    here = world(queries=60)
-    told = []
-    diagnose(here.log(3_000), here.data, progress=lambda *done: told.append(done))
-    assert told == sorted(told)
-    assert told[-1] == (len(NAMES) + module.TRAINING,) * 2
+    small = world(queries=60)
+    progress = []
+    diagnose(small.log(3_000), small.data, progress=lambda *done: progress.append(done))
+    assert progress == sorted(progress)
+    assert progress[-1] == (len(NAMES) + module.TRAINING,) * 2
+
+
+def test_rankers_that_were_trained_already_are_not_trained_again(world, monkeypatch):
+    monkeypatch.setattr("dualrank.diagnostics.facts.train_pair", None)
+    large = world(queries=300)
+    log = large.log(30_000, rankers=1)
+    held_out = log.take_lists(np.flatnonzero(log.lists.queries >= 150))
+    known = np.log(perceived_relevance(large.data.grades, 4, 0.1)).astype(np.float32)
+    pair = TrainedPair(np.zeros_like(known), known, held_out)
+    progress = []
+    found = diagnose(log, large.data, trained=pair, progress=lambda *done: progress.append(done))
+    assert found["joint learning"].status == "good"
+    assert found["joint learning"].numbers["held_out_queries"] <= 150
+    assert found["curves"].numbers["learned"]["method"] == "dual learning"
+    assert progress[-1] == (len(NAMES),) * 2
+
+
+def test_dependence_is_counted_once(world, monkeypatch):
+    counted = []
+    count = Dependence.of
+    monkeypatch.setattr(Dependence, "of", lambda log: counted.append(1) or count(log))
+    log = world().log(5_000)
+    known = np.zeros(log.lists.documents.max() + 1, np.float32)
+    diagnose(log, trained=TrainedPair(known, known, log))
+    assert len(counted) == 1
+
+
+OF_THE_COMMAND_LINE = re.compile(r"(?<![\w-])--[a-z]|dualrank [a-z]+ [A-Z]")
+
+
+@pytest.mark.parametrize("room", ["diagnostics", "propensity", "clicks", "pages"])
+def test_sentences_are_for_users_of_python_too(room):
+    """No option and no command in any text of these rooms."""
+    for file in Path(dualrank.__file__).parent.joinpath(room).rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert not OF_THE_COMMAND_LINE.search(node.value)
 
 
 def test_lists_of_one_position_have_no_bias(world):

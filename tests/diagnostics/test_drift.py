@@ -5,7 +5,7 @@ import pytest
 
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.data.click_log import PERIOD
-from dualrank.diagnostics.facts import Study
+from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.stability import compare, drift, holm
 
 
@@ -14,7 +14,7 @@ def periods(world, joined, etas, *, seed=0, queries=300, sessions=60_000, name=P
     lists = here.lists(2)
     names = [f"{number + 1}" for number in range(len(etas))]
     logs = [here.log(sessions, lists=lists, user=PositionBasedUser(eta=eta)) for eta in etas]
-    return Study(joined(name, dict(zip(names, logs, strict=True))))
+    return LogFacts(joined(name, dict(zip(names, logs, strict=True))))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -26,9 +26,9 @@ def test_a_curve_that_stays_is_left_alone(world, joined, seed):
 
 @pytest.mark.parametrize("queries", [300, 8])
 def test_a_curve_that_changes_is_found_and_measured(world, joined, queries):
-    study = periods(world, joined, [0.5, 1.0, 1.5], queries=queries)
-    assert study.grouped.over == ("queries" if queries == 300 else "sessions")
-    point = drift(study)
+    facts = periods(world, joined, [0.5, 1.0, 1.5], queries=queries)
+    assert facts.grouped.over == ("queries" if queries == 300 else "sessions")
+    point = drift(facts)
     assert point.status == "failed"
     assert point.numbers["comparisons"][0]["part"] == "3"
     assert point.numbers["comparisons"][0]["against"] == "1"
@@ -56,7 +56,7 @@ def test_more_clicks_throughout_are_no_drift_of_the_curve(world, joined):
     rows = np.repeat(np.arange(len(logs["2"].counts)), logs["2"].counts)
     clicks = logs["2"].clicks[rows] & (rng.random((len(rows), 10)) < 0.6)
     logs["2"] = type(logs["2"]).from_clicks(lists, logs["2"].list_of[rows], clicks)
-    assert drift(Study(joined(PERIOD, logs))).status == "good"
+    assert drift(LogFacts(joined(PERIOD, logs))).status == "good"
 
 
 def test_documents_of_other_relevance_are_no_drift_of_the_curve(world, joined):
@@ -68,7 +68,7 @@ def test_documents_of_other_relevance_are_no_drift_of_the_curve(world, joined):
     for name, chosen in (("1", half), ("2", ~half | (np.arange(len(lists)) % 3 == 0))):
         log = here.log(80_000, lists=lists)
         logs[name] = log.take_rows(np.flatnonzero(chosen[log.list_of]))
-    assert drift(Study(joined(PERIOD, logs))).status == "good"
+    assert drift(LogFacts(joined(PERIOD, logs))).status == "good"
 
 
 def test_contexts_are_compared_with_the_most_frequent(world, joined):
@@ -80,7 +80,7 @@ def test_contexts_are_compared_with_the_most_frequent(world, joined):
         "tablet": here.log(40_000, lists=lists),
         "watch": here.log(200, lists=lists),
     }
-    point = drift(Study(joined("device", logs)))
+    point = drift(LogFacts(joined("device", logs)))
     compared = [(each["part"], each["against"]) for each in point.numbers["comparisons"]]
     assert compared == [("phone", "desk"), ("tablet", "desk")]
     assert point.status == "failed"
@@ -89,7 +89,7 @@ def test_contexts_are_compared_with_the_most_frequent(world, joined):
 
 
 def test_a_log_without_time_or_context_says_nothing(world):
-    point = drift(world().study(1_000))
+    point = drift(world().facts(1_000))
     assert point.status == "not measured"
     assert "neither timestamps nor contexts" in point.meaning
 
@@ -100,16 +100,16 @@ def test_parts_that_share_no_clicked_document_say_nothing(world, joined):
     log = here.log(2_000, lists=lists)
     first = lists.queries[log.list_of] < 150
     parts = {"1": log.take_rows(np.flatnonzero(first)), "2": log.take_rows(np.flatnonzero(~first))}
-    study = Study(joined(PERIOD, parts))
-    assert compare(study, PERIOD, "2", "1") is None
-    assert drift(study).status == "not measured"
+    facts = LogFacts(joined(PERIOD, parts))
+    assert compare(facts, PERIOD, "2", "1") is None
+    assert drift(facts).status == "not measured"
 
 
 def test_false_alarms_are_rare(world, joined):
     alarms = 0
     for seed in range(12):
-        study = periods(world, joined, [1.0, 1.0], seed=seed, sessions=10_000, queries=100)
-        change = compare(study, PERIOD, "2", "1")
+        facts = periods(world, joined, [1.0, 1.0], seed=seed, sessions=10_000, queries=100)
+        change = compare(facts, PERIOD, "2", "1")
         alarms += (holm(change.p_values[1:]) < 0.05).any()
     assert alarms <= 3
 
@@ -124,4 +124,4 @@ def test_holm_is_monotone_and_never_below_the_p_value():
 
 def test_a_single_period_is_nothing_to_compare(world, joined):
     log = joined(PERIOD, {"1": world().log(1_000)})
-    assert drift(Study(replace(log))).status == "not measured"
+    assert drift(LogFacts(replace(log))).status == "not measured"

@@ -4,12 +4,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualrank.data.click_log import ClickLog
-from dualrank.diagnostics.facts import Study
+from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.sample import sample, weight_of_heaviest
 
 
 def test_a_large_log_is_good(world):
-    point = sample(world().study(sessions=120_000))
+    point = sample(world().facts(sessions=120_000))
     assert point.status == "good"
     assert point.numbers["sessions"] == 120_000
     assert point.numbers["weights_by"] == "harvest-all-pairs"
@@ -17,20 +17,20 @@ def test_a_large_log_is_good(world):
 
 @pytest.mark.parametrize(("sessions", "status"), [(40_000, "warning"), (2_000, "failed")])
 def test_few_sessions_are_told(world, sessions, status):
-    point = sample(world().study(sessions=sessions))
+    point = sample(world().facts(sessions=sessions))
     assert point.status == status
     assert "below about 100,000 sessions corrections overfit" in point.meaning
     assert point.advice.startswith("Log longer")
 
 
 def test_numbers_are_those_of_the_clicks_one_by_one(world):
-    study = world().study(sessions=30_000)
-    numbers = sample(study).numbers
-    weights = np.repeat(study.harvested.weights, study.log.clicks_per_list.sum(axis=0))
+    facts = world().facts(sessions=30_000)
+    numbers = sample(facts).numbers
+    weights = np.repeat(facts.harvested.weights, facts.log.clicks_per_list.sum(axis=0))
     assert numbers["clicks"] == len(weights)
     assert numbers["effective_clicks"] == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
     assert numbers["largest_weight"] == weights.max()
-    quiet = study.log.counts[study.log.clicks.sum(axis=1) == 0].sum() / 30_000
+    quiet = facts.log.counts[facts.log.clicks.sum(axis=1) == 0].sum() / 30_000
     assert numbers["share_of_sessions_without_clicks"] == pytest.approx(quiet)
 
 
@@ -45,19 +45,19 @@ def test_the_heaviest_clicks_are_found(pairs):
 
 
 def test_heavy_tails_are_told(world):
-    study = world().study(sessions=120_000)
-    curve = study.harvested
+    facts = world().facts(sessions=120_000)
+    curve = facts.harvested
     steep = np.append(curve.examination[:-1], 1e-3)
-    study.__dict__["harvested"] = type(curve)(steep, curve.method)
-    point = sample(study)
+    facts.__dict__["harvested"] = type(curve)(steep, curve.method)
+    point = sample(facts)
     assert point.status == "warning"
     assert "the heaviest 1% carry" in point.meaning
-    assert "--max-weight" in point.advice
+    assert "max_weight" in point.advice
 
 
 def test_a_log_without_clicks_fails(world):
     log = world().log(sessions=1_000)
-    point = sample(Study(ClickLog(log.lists, log.list_of, log.clicks & False, log.counts)))
+    point = sample(LogFacts(ClickLog(log.lists, log.list_of, log.clicks & False, log.counts)))
     assert point.status == "failed"
     assert "None of the 1,000 sessions has a click" in point.meaning
 
@@ -65,4 +65,4 @@ def test_a_log_without_clicks_fails(world):
 def test_without_a_curve_that_reaches_the_end_nothing_is_weighted(world):
     log = world().log(sessions=20_000, rankers=1)
     quiet = ClickLog(log.lists, log.list_of, log.clicks & (np.arange(10) < 9), log.counts)
-    assert "effective_clicks" not in sample(Study(quiet)).numbers
+    assert "effective_clicks" not in sample(LogFacts(quiet)).numbers

@@ -5,7 +5,7 @@ import pytest
 
 from dualrank.data.click_log import ClickLog
 from dualrank.data.log.reading_report import Client, ReadingReport
-from dualrank.diagnostics.facts import Study
+from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.traffic import clicks_everything, clicks_only_last, traffic
 
 
@@ -29,7 +29,7 @@ LAST = [0] * 9 + [1]
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("rankers", [1, 4])
 def test_people_are_left_alone(world, seed, rankers):
-    point = traffic(world(seed=seed).study(rankers=rankers))
+    point = traffic(world(seed=seed).facts(rankers=rankers))
     assert point.status == "good"
     assert "the log names no clients" in point.meaning
 
@@ -37,17 +37,17 @@ def test_people_are_left_alone(world, seed, rankers):
 @pytest.mark.parametrize(("share", "status"), [(0.005, "warning"), (0.05, "failed")])
 def test_sessions_that_click_everything_are_found(world, share, status):
     log = with_robots(world().log(20_000), share, EVERYTHING)
-    point = traffic(Study(log))
+    point = traffic(LogFacts(log))
     assert clicks_everything(log)[0] == pytest.approx(share * 20_000, abs=2)
     assert point.status == status
     assert "sessions that click every result" in point.meaning.lower()
-    assert "--max-clicks" in point.advice
+    assert "max_clicks" in point.advice
 
 
 @pytest.mark.parametrize(("share", "status"), [(0.03, "warning"), (0.2, "failed")])
 def test_sessions_that_click_the_last_only_are_found(world, share, status):
     log = with_robots(world().log(20_000), share, LAST)
-    point = traffic(Study(log))
+    point = traffic(LogFacts(log))
     assert point.status == status
     assert "click the last result only" in point.meaning
 
@@ -72,7 +72,7 @@ def test_short_lists_may_be_clicked_all_over():
     lists = world_of_pairs()
     rng = np.random.default_rng(0)
     log = ClickLog.from_clicks(lists, rng.integers(50, size=3_000), rng.random((3_000, 2)) < 0.6)
-    assert traffic(Study(log)).status == "good"
+    assert traffic(LogFacts(log)).status == "good"
 
 
 def world_of_pairs():
@@ -89,7 +89,7 @@ def test_a_large_client_is_found(world, share, status):
         Client("crawler", 100, 100, share, share),
     )
     reading = ReadingReport("log", 1, 5_000, 5_000, 1, clients=clients)
-    point = traffic(Study(replace(log, reading=reading)))
+    point = traffic(LogFacts(replace(log, reading=reading)))
     assert point.status == status
     assert point.numbers["largest_client"] == "crawler"
     assert ("client crawler made" in point.meaning.lower()) == (status != "good")
@@ -98,4 +98,4 @@ def test_a_large_client_is_found(world, share, status):
 def test_no_clicks_no_robots(world):
     log = world().log(100)
     quiet = ClickLog(log.lists, log.list_of, log.clicks & False, log.counts)
-    assert traffic(Study(quiet)).status == "good"
+    assert traffic(LogFacts(quiet)).status == "good"

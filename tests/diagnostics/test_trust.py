@@ -10,7 +10,7 @@ from dualrank.propensity.grouped_clicks import GroupedClicks
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("eta", [0.5, 1.0])
 def test_examination_alone_is_not_taken_for_trust(world, seed, eta):
-    point = trust(world(seed=seed).study(user=PositionBasedUser(eta=eta)))
+    point = trust(world(seed=seed).facts(user=PositionBasedUser(eta=eta)))
     assert point.status == "good"
     assert "no clear sign of trust" in point.meaning
 
@@ -18,7 +18,7 @@ def test_examination_alone_is_not_taken_for_trust(world, seed, eta):
 def test_luck_is_not_taken_for_relevance(world):
     # With few sessions per pair, splitting by the compared clicks would find a large difference.
     rates = [
-        np.log(trust(world(seed=seed).study(sessions=8_000)).numbers["advantage"])
+        np.log(trust(world(seed=seed).facts(sessions=8_000)).numbers["advantage"])
         for seed in range(8)
     ]
     assert abs(np.mean(rates)) < 3 * np.std(rates) / np.sqrt(8) + 0.02
@@ -26,7 +26,7 @@ def test_luck_is_not_taken_for_relevance(world):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_trust_in_the_top_is_found(world, seed):
-    point = trust(world(seed=seed).study(user=TrustingUser()))
+    point = trust(world(seed=seed).facts(user=TrustingUser()))
     assert point.status == "failed"
     assert point.numbers["advantage"] > 1.3
     assert point.numbers["low"] < point.numbers["advantage"] < point.numbers["high"]
@@ -37,22 +37,22 @@ def test_trust_in_the_top_is_found(world, seed):
 def test_the_reverse_of_trust_is_found(world):
     # What is not relevant is overlooked at the top more than below.
     user = TrustingUser(irrelevant=tuple(0.02 * k for k in range(1, 11)), eta=0.3)
-    point = trust(world().study(user=user))
+    point = trust(world().facts(user=user))
     assert point.status in ("warning", "failed")
     assert point.numbers["advantage"] < 1 / 1.1
     assert "examination depends on the document" in point.meaning
 
 
 def test_few_queries_are_compared_over_sessions(world):
-    study = world(queries=8).study(sessions=30_000)
-    assert study.grouped.over == "sessions"
-    assert trust(study).status == "good"
-    trusting = world(queries=8).study(sessions=60_000, user=TrustingUser())
+    facts = world(queries=8).facts(sessions=30_000)
+    assert facts.grouped.over == "sessions"
+    assert trust(facts).status == "good"
+    trusting = world(queries=8).facts(sessions=60_000, user=TrustingUser())
     assert trust(trusting).status == "failed"
 
 
 def test_one_ranker_cannot_tell(world):
-    point = trust(world().study(rankers=1))
+    point = trust(world().facts(rankers=1))
     assert point.status == "not measured"
     assert "cannot be told apart" in point.meaning
 

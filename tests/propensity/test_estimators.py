@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dualrank.data.click_log import ClickLog
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.errors import DataError, SettingsError
 from dualrank.propensity.bootstrap import with_intervals
-from dualrank.propensity.estimators import ESTIMATORS, FROM_CLICKS, estimate, require_shuffled
+from dualrank.propensity.estimators import ESTIMATORS, estimate, require_shuffled
 from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.propensity.harvesting import harvest, interventional_sums
 from dualrank.propensity.pair_swaps import swapped_lists
@@ -183,7 +181,7 @@ def test_a_curve_ends_before_the_first_position_that_is_not_determined():
         estimate(log_of(quiet), "harvest-all-pairs")
 
 
-@pytest.mark.parametrize("method", FROM_CLICKS)
+@pytest.mark.parametrize("method", ESTIMATORS)
 def test_a_log_without_a_click_at_the_first_position_or_anywhere_is_refused(method):
     for clicks in ([0, 9], [0, 0]):
         rows = [(q, [2 * q, 2 * q + 1], clicks, 20) for q in range(12)]
@@ -208,24 +206,6 @@ def test_all_pairs_goes_round_positions_that_the_chain_needs():
         estimate(log, "harvest-adjacent")
     found = estimate(log, "harvest-all-pairs", resamples=0)
     assert found.examination.tolist() == pytest.approx([1, 0.5, 0.25])
-
-
-@pytest.mark.parametrize("method", ["click-through", "harvest-adjacent", "harvest-all-pairs"])
-@given(times=st.integers(2, 50), shift=st.integers(1, 1_000))
-@settings(max_examples=10, deadline=None)
-def test_names_and_the_length_of_the_log_do_not_matter(method, times, shift):
-    rows = [
-        (0, [0, 1, 2], [40, 12, 9], 100),
-        (0, [1, 2, 0], [30, 10, 9], 100),
-        (1, [5, 6, 7], [30, 20, 9], 100),
-        (1, [6, 5, 7], [31, 10, 5], 60),
-    ]
-    longer = [
-        (q, [d + shift for d in docs], [c * times for c in clicks], n * times)
-        for q, docs, clicks, n in rows
-    ]
-    found, again = (estimate(log_of(r), method, resamples=0) for r in (rows, longer))
-    np.testing.assert_allclose(found.examination, again.examination, rtol=1e-6)
 
 
 def test_weights_matter_where_exposure_is_unequal(world):
@@ -300,16 +280,7 @@ def test_a_bound_that_resampling_cannot_give_is_unbounded_and_survives_json(tmp_
 
 def test_unknown_estimators_and_empty_logs_are_refused(world):
     log = world(queries=40).of_one_ranker(100)
-    with pytest.raises(SettingsError, match=f"no estimator 'magic'.*{ESTIMATORS[0]}"):
+    with pytest.raises(SettingsError, match=r"no estimator 'magic'.*click-through"):
         estimate(log, "magic")
-    with pytest.raises(DataError, match="regression-em needs the features"):
-        estimate(log, "regression-em")
     with pytest.raises(DataError, match="the log has no session"):
         estimate(log.take_rows(np.array([], dtype=int)), "click-through")
-
-
-def test_the_seed_decides(world):
-    log = world().of_several_rankers(5_000)
-    one, same, other = (estimate(log, "harvest-all-pairs", seed=seed) for seed in (1, 1, 2))
-    assert one.high.tolist() == same.high.tolist() != other.high.tolist()
-    assert one.examination.tolist() == other.examination.tolist()

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from dualrank.clicks.models.comparison import Score
-from dualrank.report.click_model_comparison import comparison_figure, comparison_table, rank_table
+from dualrank.report import comparison_figure, comparison_table, rank_table
 from dualrank.report.theme import svg_file
 
 
@@ -28,16 +28,16 @@ SCORES = [
 def text_of(table):
     console = Console(width=80, force_terminal=True, color_system=None)
     with console.capture() as captured:
-        console.print(table)
+        console.print(table.rich(80))
     return captured.get()
 
 
 def test_the_best_is_bold_and_what_prints_alike_shares_the_place():
     console = Console(width=80, force_terminal=True, color_system="standard")
     with console.capture() as captured:
-        console.print(comparison_table(SCORES))
+        console.print(comparison_table(SCORES).rich(80))
     rows = captured.get().splitlines()
-    assert [row.count("\x1b[1m") for row in rows[1:]] == [0, 2, 3, 0]
+    assert [row.count("\x1b[1m") for row in rows[2:]] == [0, 2, 3, 0]
 
 
 def test_ten_ranks_fit_on_a_terminal_of_eighty_columns():

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from dualrank.diagnostics.diagnosis import Diagnosis
 from dualrank.diagnostics.point import Point
-from dualrank.report.diagnosis_page import print_diagnosis, render_diagnosis, write_diagnosis
+from dualrank.report import diagnosis_sheet, write_diagnosis
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def diagnosis():
 
 def printed(diagnosis, encoding="utf-8", files=()):
     output = io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True)
-    print_diagnosis(diagnosis, Console(file=output, width=70), files)
+    diagnosis_sheet(diagnosis, "log").show(Console(file=output, width=70), files)
     output.seek(0)
     return output.read()
 
@@ -44,11 +44,11 @@ def test_the_verdict_stands_on_top_and_every_point_below(diagnosis):
 
 
 def test_a_terminal_without_unicode_is_served(diagnosis):
-    assert "f curves" in printed(diagnosis, encoding="ascii")
+    assert "x curves" in printed(diagnosis, encoding="ascii")
 
 
 def test_the_page_needs_nothing_but_itself(diagnosis):
-    page = render_diagnosis(diagnosis, "a<b>.parquet")
+    page = diagnosis_sheet(diagnosis, "a<b>.parquet").html()
     assert "a&lt;b&gt;.parquet" in page
     assert "They &lt;differ&gt;." in page
     assert "Use harvested propensities." in page
@@ -60,11 +60,12 @@ def test_the_page_needs_nothing_but_itself(diagnosis):
 
 def test_a_log_without_curves_has_a_page_without_figure(diagnosis):
     bare = Diagnosis(diagnosis.verdict, (), (Point("curves", "not measured", {}, "None."),))
-    assert "<svg" not in render_diagnosis(bare, "log")
+    assert "<svg" not in diagnosis_sheet(bare, "log").html()
 
 
 def test_both_files_are_written(diagnosis, tmp_path):
     written = write_diagnosis(diagnosis, tmp_path / "out", "log")
     assert [path.name for path in written] == ["diagnosis.html", "diagnosis.json"]
     assert json.loads(written[1].read_text())["verdict"] == "use harvested propensities"
-    assert "diagnosis.html, diagnosis.json" in printed(diagnosis, files=written)
+    text = printed(diagnosis, files=written)
+    assert text.index("diagnosis.html") < text.index("Beside it: diagnosis.json")

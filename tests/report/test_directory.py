@@ -2,16 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from dualrank.report import directory as module
-from dualrank.report.directory import write_experiment
-from dualrank.report.results import Results
+from dualrank.report import Results, Sheet, results_sheet
 
 
 def test_everything_is_written_and_named_with_the_same_bytes_every_time(results, tmp_path):
     target = tmp_path / "new" / "experiment"
-    paths = write_experiment(results, target)
+    paths = results_sheet(results, "Methods").write(target)
     assert [path.name for path in paths] == [
-        "results.json",
         "table.md",
         "figure-propensity.svg",
         "figure-propensity.png",
@@ -20,9 +17,8 @@ def test_everything_is_written_and_named_with_the_same_bytes_every_time(results,
         "report.html",
     ]
     assert sorted(target.iterdir()) == sorted(paths)
-    assert Results.read(target / "results.json") == results
     first = [path.read_bytes() for path in paths]
-    assert first == [path.read_bytes() for path in write_experiment(results, target)]
+    assert first == [path.read_bytes() for path in results_sheet(results, "Methods").write(target)]
 
 
 def test_missing_pieces_are_left_out(make, tmp_path):
@@ -30,26 +26,26 @@ def test_missing_pieces_are_left_out(make, tmp_path):
     for run in results.runs:
         run.propensity = None
         run.__pydantic_extra__.clear()
-    names = [path.name for path in write_experiment(results, tmp_path)]
-    assert names == ["results.json", "table.md", "figure-methods.svg", "report.html"]
+    names = [path.name for path in results_sheet(results, "Methods").write(tmp_path)]
+    assert names == ["table.md", "figure-methods.svg", "report.html"]
 
 
 def test_a_sweep_writes_its_own_figures(sweep, tmp_path):
-    names = {path.name for path in write_experiment(sweep, tmp_path)}
+    names = {path.name for path in results_sheet(sweep, "Methods").write(tmp_path)}
     assert {"figure-eta-ndcg10.svg", "figure-eta-err10.svg", "figure-eta-mse.svg"} <= names
     assert "figure-propensity.svg" not in names
 
 
 def test_a_failed_writing_leaves_the_old_file(tmp_path, monkeypatch):
     results = Results(experiment="demo", settings={}, runs=[])
-    write_experiment(results, tmp_path)
+    results_sheet(results, "Methods").write(tmp_path)
     before = (tmp_path / "report.html").read_bytes()
 
     def fail(*_: object) -> str:
         raise RuntimeError
 
-    monkeypatch.setattr(module, "render_page", fail)
+    monkeypatch.setattr(Sheet, "_page", fail)
     with pytest.raises(RuntimeError):
-        write_experiment(results, tmp_path)
+        results_sheet(results, "Methods").write(tmp_path)
     assert (tmp_path / "report.html").read_bytes() == before
     assert not list(tmp_path.glob(".*"))

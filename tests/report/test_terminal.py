@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from dualrank.report.console import examination_bars, print_report
-from dualrank.report.results import Results
+from dualrank.report import Results, results_sheet
 
 
 def printed(results: Results, width: int, files: tuple[Path, ...] = ()) -> str:
     out = io.StringIO()
-    print_report(results, Console(file=out, width=width, color_system=None), files)
+    sheet = results_sheet(results, "Methods")
+    sheet.show(Console(file=out, width=width, color_system=None), files)
     return out.getvalue()
 
 
@@ -29,7 +29,7 @@ def test_nothing_is_wider_than_the_terminal(results, width):
 def test_bars_show_where_learned_and_true_differ(make):
     results = make(seeds=1, true_examination=[1.0, 0.2, *[0.1] * 8])
     results.of("dla")[0].propensity.examination = [1.0, 0.1, *[0.2] * 8]
-    bars = [line.plain for line in examination_bars(results, 80)]
+    bars = [line.plain for line in results_sheet(results, "Methods").bars.lines(80)]
     assert "▄" in bars[2]
     assert "▀" not in bars[2]
     assert "▀" in bars[3]
@@ -37,7 +37,7 @@ def test_bars_show_where_learned_and_true_differ(make):
 
 def test_a_curve_without_known_truth_is_shown_alone(results):
     del results.settings["true_examination"]
-    bars = [line.plain for line in examination_bars(results, 80)]
+    bars = [line.plain for line in results_sheet(results, "Methods").bars.lines(80)]
     assert len(bars) == 11
     assert "true" not in "".join(bars)
 
@@ -56,7 +56,7 @@ def test_markup_in_names_is_only_text(make):
 def test_a_terminal_without_unicode_gets_plain_characters(results):
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw, encoding="ascii")
-    print_report(results, Console(file=out, width=80, color_system=None))
+    results_sheet(results, "Methods").show(Console(file=out, width=80, color_system=None))
     out.flush()
     text = raw.getvalue().decode("ascii")
     assert "0.686 ~ 0.003-" in text

@@ -10,7 +10,7 @@ from dualrank.diagnostics.point import Point
 from dualrank.learning.model import Model
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import Linear
-from dualrank.report.training import render_training, verdict, write_training_report
+from dualrank.report import training_sheet, training_verdict, write_training_report
 
 HISTORY = {"steps": [10, 20], "values": [0.5, 0.6], "best_step": 20, "best_value": 0.6}
 
@@ -45,18 +45,18 @@ def make(propensity=None, **training):
     ],
 )
 def test_the_verdict_is_what_the_comparison_says(gain, sentence):
-    assert verdict(make(twin=twin(gain)).training)[0].startswith(sentence)
+    assert training_verdict(make(twin=twin(gain)).training)[0].startswith(sentence)
 
 
 def test_a_gain_that_was_not_measured_is_called_unproven():
-    assert "not compared" in verdict(make().training)[0]
+    assert "not compared" in training_verdict(make().training)[0]
     told = {"history": None, "why": "nothing was held out"}
-    assert "unproven" in verdict(make(twin=told).training)[0]
+    assert "unproven" in training_verdict(make(twin=told).training)[0]
 
 
 def test_what_auto_chose_is_told():
     told = {"chosen": "ipw", "why": "it predicts better", "leads": {}}
-    found = verdict(make(auto=told).training)
+    found = training_verdict(make(auto=told).training)
     assert found == ["Chosen among the candidates: ipw.", "It predicts better."]
 
 
@@ -94,16 +94,16 @@ def test_the_diagnosis_of_the_log_stands_on_the_page():
         Point("curves", "not measured", {}, "No curve <1>.", "Log more."),
     )
     diagnosis = Diagnosis("train, and correct for position", ("It is so.",), points)
-    page = render_training(make(), diagnosis)
+    page = training_sheet(make(), diagnosis).html()
     for text in ("Can this log be trusted?", "Train, and correct for position.", "It is so.",
                  "Positions are connected.", "No curve &lt;1&gt;.", "Log more.",
                  "only judged queries can tell", "manifest.json and diagnosis.json"):  # fmt: skip
         assert text in page
     assert "dualrank diagnose" not in page
-    assert "dualrank diagnose" in render_training(make())
+    assert "dualrank diagnose" in training_sheet(make()).html()
 
 
 def test_a_naive_model_made_in_memory_has_a_page_too():
-    page = render_training(make(method="naive", history=None))
+    page = training_sheet(make(method="naive", history=None)).html()
     assert "made in memory" in page
     assert "<svg" not in page

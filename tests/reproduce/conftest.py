@@ -1,4 +1,4 @@
-"""A staged simulation that the tests of experiments share."""
+"""A simulation that the tests of experiments share."""
 
 import pytest
 import torch
@@ -6,8 +6,8 @@ import torch
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.data.generator import Preset, generate_splits
 from dualrank.rankers.network import DNN
-from dualrank.reproduce.methods import Recipe, Users
-from dualrank.reproduce.simulation import stage
+from dualrank.reproduce.simulation import simulate
+from dualrank.reproduce.table_2_rows import Hyperparameters, Users
 from dualrank.settings import TrainingSettings
 
 torch.set_num_threads(1)
@@ -22,7 +22,7 @@ def splits():
 
 @pytest.fixture(scope="session")
 def simulation(splits):
-    return stage(splits, seed=0)
+    return simulate(splits, seed=0)
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +31,6 @@ def users():
 
 
 @pytest.fixture(scope="session")
-def recipe():
+def chosen():
     settings = TrainingSettings(steps=60, batch_size=64, validate_every=20)
-    return Recipe(settings, DNN((8,)), C=10.0, randomised_sessions=50_000)
+    return Hyperparameters(settings, DNN((8,)), C=10.0, randomised_sessions=50_000)

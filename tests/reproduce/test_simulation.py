@@ -1,4 +1,4 @@
-"""The stage: scaled on training data, ranked by a weak ranker of a few graded queries."""
+"""The simulation: scaled on training data, ranked by a weak ranker of a few graded queries."""
 
 from dataclasses import replace
 
@@ -10,15 +10,14 @@ from dualrank.data.generator import Preset, generate_splits
 from dualrank.errors import DataError
 from dualrank.evaluation.evaluator import evaluate
 from dualrank.rankers.ranking_svm import RankingSVM
-from dualrank.reproduce import simulation as simulation_module
-from dualrank.reproduce.simulation import rank_initially, stage, train_initial_ranker
+from dualrank.reproduce.simulation import rank_initially, simulate, train_initial_ranker
 
 
 def test_features_are_scaled_by_training_data_alone(splits, simulation):
     np.testing.assert_allclose(simulation.train.features.mean(0), 0, atol=1e-5)
     np.testing.assert_allclose(simulation.train.features.std(0), 1, atol=1e-4)
     shifted = replace(splits.test, features=splits.test.features + 100)
-    other = stage(Splits(splits.train, splits.valid, shifted), seed=0)
+    other = simulate(Splits(splits.train, splits.valid, shifted), seed=0)
     assert np.array_equal(other.train.features, simulation.train.features)
     assert other.test.features.min() > 100
 
@@ -46,9 +45,7 @@ def test_the_initial_ranker_is_better_than_nothing_and_weak(simulation):
 
 def test_the_initial_ranker_sees_one_percent_of_the_queries_but_at_least_ten(monkeypatch):
     seen = []
-    monkeypatch.setattr(
-        simulation_module.RankingSVM, "fit_grades", lambda self, data: seen.append(len(data))
-    )
+    monkeypatch.setattr(RankingSVM, "fit_grades", lambda self, data: seen.append(len(data)))
     for queries in (5, 300, 2_050):
         data = generate_splits(Preset(4, queries, 1, 1)).train
         train_initial_ranker(data, seed=0)
@@ -61,7 +58,7 @@ def test_other_seeds_see_other_queries(simulation):
     assert not np.array_equal(first.weights, other.weights)
 
 
-def test_lists_for_a_log_are_those_of_the_stage(splits, simulation):
+def test_lists_for_a_log_are_those_of_the_simulation(splits, simulation):
     lists = rank_initially(splits.train, seed=0)
     assert np.array_equal(lists.documents, simulation.lists.documents)
 
@@ -69,7 +66,7 @@ def test_lists_for_a_log_are_those_of_the_stage(splits, simulation):
 def test_different_numbers_of_features_are_refused(splits):
     wider = generate_splits(Preset(13, 5, 5, 5)).test
     with pytest.raises(DataError) as caught:
-        stage(Splits(splits.train, splits.valid, wider), seed=0)
+        simulate(Splits(splits.train, splits.valid, wider), seed=0)
     assert str(caught.value) == (
         "training, validation and test data have different numbers of features: 12, 13"
     )
@@ -84,4 +81,4 @@ def test_queries_of_one_grade_each_teach_nothing(splits):
 def test_training_data_need_grades(splits):
     blind = replace(splits.train, grades=None)
     with pytest.raises(DataError, match="no grades"):
-        stage(Splits(blind, splits.valid, splits.test), seed=0)
+        simulate(Splits(blind, splits.valid, splits.test), seed=0)

@@ -7,7 +7,7 @@ import pytest
 
 from dualrank.errors import SettingsError
 from dualrank.reproduce import tuning
-from dualrank.reproduce.tuning import C_VALUES, HIDDEN, LEARNING_RATES, candidates, tune
+from dualrank.reproduce.tuning import C_VALUES, candidates, tune
 
 
 @pytest.fixture(autouse=True)
@@ -17,64 +17,58 @@ def few_candidates(monkeypatch):
 
 
 @pytest.mark.parametrize("method", ["dla", "svm-naive", "oracle"])
-def test_the_best_on_validation_is_kept(method, simulation, users, recipe):
-    found = tune(method, simulation, users, recipe)
+def test_the_best_on_validation_is_kept(method, simulation, users, chosen):
+    found = tune(method, simulation, users, chosen)
     values = [trial["ndcg@10"] for trial in found.trials]
     best = found.trials[values.index(max(values))]
     assert len(set(values)) > 1
     if method == "svm-naive":
         assert len(found.trials) == len(C_VALUES)
-        assert best["C"] == found.recipe.C
+        assert best["C"] == found.chosen.C
     else:
         assert len(found.trials) == 4
-        assert list(found.recipe.ranker.hidden) == best["hidden"]
-        assert found.recipe.training.learning_rate == best["learning_rate"]
+        assert list(found.chosen.ranker.hidden) == best["hidden"]
+        assert found.chosen.training.learning_rate == best["learning_rate"]
 
 
 @pytest.mark.parametrize("method", ["dla", "svm-randlist"])
-def test_grades_of_the_test_queries_do_not_matter(method, simulation, users, recipe):
-    honest = tune(method, simulation, users, recipe)
+def test_grades_of_the_test_queries_do_not_matter(method, simulation, users, chosen):
+    honest = tune(method, simulation, users, chosen)
     for poison in (None, simulation.test.grades[::-1].copy()):
         blind = replace(simulation, test=replace(simulation.test, grades=poison))
-        found = tune(method, blind, users, recipe)
-        assert (found.recipe, found.trials) == (honest.recipe, honest.trials)
+        found = tune(method, blind, users, chosen)
+        assert (found.chosen, found.trials) == (honest.chosen, honest.trials)
         assert np.array_equal(found.outcome.test_scores, honest.outcome.test_scores)
 
 
-def test_grades_of_the_validation_queries_do_matter(simulation, users, recipe):
+def test_grades_of_the_validation_queries_do_matter(simulation, users, chosen):
     upside_down = replace(simulation.valid, grades=4 - simulation.valid.grades)
     other = replace(simulation, valid=upside_down)
-    honest, misled = (tune("oracle", s, users, recipe) for s in (simulation, other))
+    honest, misled = (tune("oracle", s, users, chosen) for s in (simulation, other))
     assert [t["ndcg@10"] for t in honest.trials] != [t["ndcg@10"] for t in misled.trials]
 
 
-def test_the_initial_ranker_has_nothing_to_tune(simulation, users, recipe):
-    found = tune("initial", simulation, users, recipe)
-    assert found.recipe == recipe
+def test_the_initial_ranker_has_nothing_to_tune(simulation, users, chosen):
+    found = tune("initial", simulation, users, chosen)
+    assert found.chosen == chosen
     assert len(found.trials) == 1
 
 
-def test_the_propensity_rate_keeps_its_ratio_to_the_rate_of_the_ranker(recipe):
-    for _, candidate in candidates("dla", recipe):
+def test_the_propensity_rate_keeps_its_ratio_to_the_rate_of_the_ranker(chosen):
+    for _, candidate in candidates("dla", chosen):
         training = candidate.training
         assert training.propensity_rate / training.learning_rate == pytest.approx(5.0)
 
 
-def test_progress_runs_through_all_candidates(simulation, users, recipe):
-    told = []
-    tune("naive", simulation, users, recipe, lambda done, total: told.append((done, total)))
-    done = [d for d, _ in told]
+def test_progress_runs_through_all_candidates(simulation, users, chosen):
+    heard = []
+    tune("naive", simulation, users, chosen, lambda done, total: heard.append((done, total)))
+    done = [d for d, _ in heard]
     assert done == sorted(done)
-    assert {total for _, total in told} == {4 * recipe.training.steps}
-    assert done[-1] == 4 * recipe.training.steps
+    assert {total for _, total in heard} == {4 * chosen.training.steps}
+    assert done[-1] == 4 * chosen.training.steps
 
 
-def test_an_unknown_method_is_refused(simulation, users, recipe):
+def test_an_unknown_method_is_refused(simulation, users, chosen):
     with pytest.raises(SettingsError, match="unknown method 'magic'"):
-        tune("magic", simulation, users, recipe)
-
-
-def test_the_ranges_are_those_of_the_paper():
-    assert [hidden[0] for hidden in HIDDEN] == [128, 256, 512]
-    assert (min(LEARNING_RATES), max(LEARNING_RATES)) == (0.005, 0.05)
-    assert (min(C_VALUES), max(C_VALUES)) == (20, 200)
+        tune("magic", simulation, users, chosen)

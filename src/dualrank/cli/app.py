@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -20,10 +21,9 @@ from dualrank.cli import (
     propensity_command,
     reduce_command,
     reproduce_commands,
-    table_3_commands,
     train_command,
 )
-from dualrank.cli.wording import in_options
+from dualrank.cli.options import add_command
 from dualrank.errors import DualrankError, StoppedError
 from dualrank.version import __version__
 
@@ -35,17 +35,30 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+clicks = typer.Typer(
+    help="Click models: what users look at and like, read off a log.", no_args_is_help=True
+)
 reproduce_commands.add_to(app)
-data_commands.add_to(app)
-reduce_command.add_to(app)
-train_command.add_to(app)
-model_commands.add_to(app)
-export_command.add_to(app)
-diagnose_command.add_to(app)
-propensity_command.add_to(app)
-pages_commands.add_to(app)
-table_3_commands.add_to(app)
-clicks_commands.add_to(app)
+COMMANDS: tuple[Callable[..., None], ...] = (
+    data_commands.generate,
+    data_commands.simulate,
+    reduce_command.reduce,
+    train_command.train,
+    model_commands.rank,
+    model_commands.evaluate,
+    export_command.export,
+    diagnose_command.diagnose,
+    propensity_command.propensity,
+    pages_commands.index,
+    pages_commands.search,
+    pages_commands.features,
+)
+for function in COMMANDS:
+    add_command(app, function)
+add_command(clicks, clicks_commands.fit)
+add_command(clicks, clicks_commands.compare)
+add_command(clicks, clicks_commands.relevance)
+app.add_typer(clicks, name="clicks")
 
 
 def _print_version(wanted: bool) -> None:
@@ -74,7 +87,7 @@ def main() -> None:
     except StoppedError as error:
         _stop(str(error), 128 + signal.SIGTERM)
     except DualrankError as error:
-        _stop(in_options(str(error), _options_of(sys.argv[1:])))
+        _stop(str(error))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -95,18 +108,6 @@ def main() -> None:
         _stop(f"{message().rstrip('.')}; see '{path} --help'")
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _options_of(words: list[str]) -> list[str]:
-    """The options of the command that these words begin with."""
-    command = typer.main.get_command(app)
-    for word in words:
-        inner = getattr(command, "commands", {}).get(word)
-        if inner is None:
-            break
-        command = inner
-    names = [name for option in command.params for name in option.opts]
-    return [name.removeprefix("--") for name in names if name.startswith("--")]
 
 
 def _leave(*_: object) -> None:

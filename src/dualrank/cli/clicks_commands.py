@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dualrank.cli.terminal import Json, Seed, one_bar, print_json, result_console
-from dualrank.errors import SettingsError
+from dualrank.cli.options import imports
+from dualrank.cli.terminal import Json, Seed, answer, one_bar, print_json, result_console
+from dualrank.storage import require_suffix
 
 if TYPE_CHECKING:
     from dualrank.clicks.models.click_model import ClickModel
+    from dualrank.clicks.models.em import EM, Prior
     from dualrank.data.click_log import ClickLog
 
 Log = Annotated[
@@ -30,36 +32,18 @@ ModelName = Annotated[
         "sdbn, sdbn-em or dbn.",
     ),
 ]
-PriorStrength = Annotated[
-    float,
-    typer.Option(help="How many trials the prior of a document counts as.", min=0.0),
-]
-MaxIterations = Annotated[int, typer.Option(help="At most so many iterations of EM.", min=1)]
-Tolerance = Annotated[
-    float, typer.Option(help="EM stops when less is to be gained (nats of the whole log).", min=0.0)
-]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the commands."""
-    clicks = typer.Typer(
-        help="Click models: what users look at and like, read off a log.", no_args_is_help=True
-    )
-    clicks.command()(fit)
-    clicks.command()(compare)
-    clicks.command()(relevance)
-    app.add_typer(clicks, name="clicks")
-
-
+@imports("dualrank.clicks.models.em:EM", "dualrank.clicks.models.em:Prior")
 def fit(
     log: Log,
     model: ModelName = "ubm",
     out: Annotated[
         Path | None, typer.Option("--out", help="Keep the model (.parquet or .json).")
     ] = None,
-    prior_strength: PriorStrength = 2.0,
-    max_iterations: MaxIterations = 5_000,
-    tolerance: Tolerance = 0.01,
+    *,
+    prior: Prior,
+    em: EM,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -70,9 +54,9 @@ def fit(
 
     Example: dualrank clicks fit clicks.parquet --model ubm --out ubm.parquet
     """
-    if out is not None and out.suffix not in (".parquet", ".json"):
-        raise SettingsError(f"{out}: a click model is written as .parquet or .json")
-    click_log, fitted = _fit(log, model, prior_strength, max_iterations, tolerance)
+    if out is not None:
+        require_suffix(out, "a click model", ".parquet", ".json")
+    click_log, fitted = _fit(log, model, prior, em)
     if out is not None:
         fitted.save(out)
     state, perplexity = fitted.fitted, fitted.perplexity(click_log)
@@ -87,26 +71,24 @@ def fit(
         "iterations": state.climb.iterations,
         "converged": state.climb.converged,
     }
-    if as_json:
-        print_json(result if out is None else {**result, "file": str(out)})
-        return
-    typer.echo(f"{fitted.title} ({fitted.name}) on {click_log}, {result['pairs']} documents")
+    lines = [f"{fitted.title} ({fitted.name}) on {click_log}, {result['pairs']} documents"]
     if state.climb.iterations:
         end = "converged" if state.climb.converged else "stopped before it converged,"
-        typer.echo(f"{end} after {state.climb.iterations} iterations")
-    typer.echo(
-        f"log-likelihood per session {result['log_likelihood']:.4f}, "
-        f"perplexity {perplexity.overall:.4f}"
-    )
+        lines.append(f"{end} after {state.climb.iterations} iterations")
+    likelihood = f"log-likelihood per session {result['log_likelihood']:.4f}"
+    lines.append(f"{likelihood}, perplexity {perplexity.overall:.4f}")
     for name, values in state.shared.items():
         for number, row in enumerate(values.reshape(-1, values.shape[-1]), start=1):
             # By rank and last click there are as many values as ranks above, and one for none.
             shown = row if values.ndim == 1 else row[:number]
-            typer.echo(f"{name:<22}  " + "  ".join(f"{value:.3f}" for value in shown))
+            lines.append(f"{name:<22}  " + "  ".join(f"{value:.3f}" for value in shown))
     if out is not None:
-        typer.echo(f"written to {out}")
+        result["file"] = str(out)
+        lines.append(f"written to {out}")
+    answer(as_json, result, *lines)
 
 
+@imports("dualrank.clicks.models.em:EM", "dualrank.clicks.models.em:Prior")
 def compare(
     log: Log,
     held_out: Annotated[
@@ -121,9 +103,9 @@ def compare(
     figure: Annotated[
         Path | None, typer.Option("--figure", help="Draw the comparison (.svg or .png).")
     ] = None,
-    prior_strength: PriorStrength = 2.0,
-    max_iterations: MaxIterations = 5_000,
-    tolerance: Tolerance = 0.01,
+    *,
+    prior: Prior,
+    em: EM,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -135,45 +117,29 @@ def compare(
     Example: dualrank clicks compare clicks.parquet --figure models.svg
     """
     from dualrank.clicks.models.comparison import compare_models
-    from dualrank.clicks.models.em import EM, Prior
     from dualrank.clicks.models.registry import MODELS, click_model
-    from dualrank.report.click_model_comparison import (
-        comparison_figure,
-        comparison_table,
-        rank_table,
-    )
-    from dualrank.report.theme import png, svg_file
-    from dualrank.storage import atomic_file
+    from dualrank.report import comparison_figure, comparison_table, rank_table, write_figure
 
-    if figure is not None and figure.suffix not in (".svg", ".png"):
-        raise SettingsError(f"{figure}: a figure is written as .svg or .png")
+    if figure is not None:
+        require_suffix(figure, "a figure", ".svg", ".png")
     names = [name.strip() for name in models.split(",")] if models else list(MODELS)
     for name in names:
         click_model(name)
     with one_bar(f"reading {log.name}"):
         train, test = _parts(log, held_out, seed)
     with one_bar("fitting") as report:
-        scores = compare_models(
-            train,
-            test,
-            names,
-            prior=Prior(prior_strength),
-            em=EM(max_iterations, tolerance),
-            progress=report,
-        )
+        scores = compare_models(train, test, names, prior=prior, em=em, progress=report)
     if figure is not None:
-        drawn = comparison_figure(scores)
-        with atomic_file(figure) as file:
-            file.write(png(drawn) if figure.suffix == ".png" else svg_file(drawn).encode())
+        write_figure(comparison_figure(scores), figure)
     if as_json:
         sizes = {"fitted_on": train.sessions, "judged_on": test.sessions}
         print_json({**sizes, "models": [asdict(score) for score in scores]})
         return
     console = result_console()
-    console.print(comparison_table(scores))
+    console.print(comparison_table(scores).rich(console.width))
     for given, heading in ((False, "perplexity"), (True, "perplexity given clicks above")):
         console.print(f"\n{heading}, by rank")
-        console.print(rank_table(scores, given_clicks=given))
+        console.print(rank_table(scores, given_clicks=given).rich(console.width))
     typer.echo(f"fitted on {train.sessions} sessions, judged on {test.sessions}")
     for score in scores:
         if not score.converged:
@@ -182,6 +148,7 @@ def compare(
         typer.echo(f"drawn in {figure}")
 
 
+@imports("dualrank.clicks.models.em:EM", "dualrank.clicks.models.em:Prior")
 def relevance(
     log: Annotated[Path, typer.Argument(help="A click log, or a model that `fit` wrote.")],
     out: Annotated[Path, typer.Option("--out", help="The table to write (.parquet or .csv).")],
@@ -189,9 +156,9 @@ def relevance(
     min_sessions: Annotated[
         int, typer.Option(help="Leave out documents displayed in fewer sessions.", min=1)
     ] = 1,
-    prior_strength: PriorStrength = 2.0,
-    max_iterations: MaxIterations = 5_000,
-    tolerance: Tolerance = 0.01,
+    *,
+    prior: Prior,
+    em: EM,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -203,40 +170,31 @@ def relevance(
     Example: dualrank clicks relevance clicks.parquet --model dbn --out relevance.csv
     """
     import pyarrow.compute as pc
-    import pyarrow.csv as csv
-    import pyarrow.parquet as pq
 
     from dualrank.clicks.models.files import holds_click_model
     from dualrank.clicks.models.registry import load_click_model
-    from dualrank.storage import atomic_file
+    from dualrank.storage import write_table
 
-    if out.suffix not in (".parquet", ".csv"):
-        raise SettingsError(f"{out}: a table of relevance is written as .parquet or .csv")
+    require_suffix(out, "a table of relevance", ".parquet", ".csv")
     if holds_click_model(log):
         fitted = load_click_model(log)
     else:
-        _, fitted = _fit(log, model, prior_strength, max_iterations, tolerance)
+        _, fitted = _fit(log, model, prior, em)
     table = fitted.relevance()
     table = table.filter(pc.greater_equal(table["observations"], min_sessions))
-    with atomic_file(out) as file:
-        if out.suffix == ".csv":
-            csv.write_csv(table, file)
-        else:
-            pq.write_table(table, file, compression="zstd")
-    if as_json:
-        print_json({"table": str(out), "model": fitted.name, "documents": table.num_rows})
-        return
-    typer.echo(f"{out}: relevance of {table.num_rows} documents by {fitted.title}")
+    write_table(out, table)
+    answer(
+        as_json,
+        {"table": str(out), "model": fitted.name, "documents": table.num_rows},
+        f"{out}: relevance of {table.num_rows} documents by {fitted.title}",
+    )
 
 
-def _fit(
-    log: Path, model: str, prior_strength: float, max_iterations: int, tolerance: float
-) -> tuple[ClickLog, ClickModel]:
-    from dualrank.clicks.models.em import EM, Prior
+def _fit(log: Path, model: str, prior: Prior, em: EM) -> tuple[ClickLog, ClickModel]:
     from dualrank.clicks.models.registry import click_model
     from dualrank.data.click_log import ClickLog
 
-    wanted = click_model(model, Prior(prior_strength), EM(max_iterations, tolerance))
+    wanted = click_model(model, prior, em)
     with one_bar(f"reading {log.name}"):
         click_log = ClickLog.read(log)
     with one_bar(f"fitting {model}"):
@@ -245,7 +203,7 @@ def _fit(
 
 def _parts(log: Path, held_out: str, seed: int) -> tuple[ClickLog, ClickLog]:
     """What to fit on and what to judge by."""
-    from dualrank.clicks.models.comparison import hold_out
+    from dualrank.clicks.models.comparison import hold_out, hold_out_value
     from dualrank.data.click_log import ClickLog
 
     try:
@@ -255,16 +213,6 @@ def _parts(log: Path, held_out: str, seed: int) -> tuple[ClickLog, ClickLog]:
     else:
         return hold_out(ClickLog.read(log), share, seed)
     column, equals, value = held_out.partition("=")
-    if not equals:
-        return ClickLog.read(log), ClickLog.read(Path(held_out))
-    whole = ClickLog.read(log, contexts=[column])
-    names, codes = whole.column(column).names, whole.column(column).codes
-    if value not in names or len(names) < 2:
-        raise SettingsError(
-            f"--held-out {held_out}: column {column!r} holds {', '.join(names)}; it must hold "
-            f"{value!r} and another value"
-        )
-    import numpy as np
-
-    held = codes == names.index(value)
-    return whole.take_rows(np.flatnonzero(~held)), whole.take_rows(np.flatnonzero(held))
+    if equals:
+        return hold_out_value(ClickLog.read(log, contexts=[column]), column, value)
+    return ClickLog.read(log), ClickLog.read(Path(held_out))

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dualrank.cli.reproduce_commands import Preset
-from dualrank.cli.terminal import Json, MaxGrade, Seed, one_bar, print_json
-from dualrank.errors import SettingsError
+from dualrank.cli.options import imports
+from dualrank.cli.terminal import Json, MaxGrade, Seed, answer, one_bar
+
+if TYPE_CHECKING:
+    from dualrank.data.generator import PresetName
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the commands."""
-    app.command()(generate)
-    app.command()(simulate)
-
-
+@imports("dualrank.data.generator:PresetName")
 def generate(
     out: Annotated[Path, typer.Argument(help="The directory to write to.")],
-    preset: Annotated[Preset, typer.Option(help="How many queries and features.")] = Preset.laptop,
+    preset: Annotated[PresetName, typer.Option(help="How many queries and features.")] = "laptop",
     world: Annotated[int, typer.Option(help="The seed of the world.", min=0)] = 0,
     compress: Annotated[bool, typer.Option("--compress", help="Write .txt.zst files.")] = False,
     seed: Seed = 0,
@@ -35,18 +32,15 @@ def generate(
 
     written = {}
     with one_bar("generating") as report:
-        splits = generate_splits(preset.value, seed=seed, world=world)
+        splits = generate_splits(preset, seed=seed, world=world)
         for done, name in enumerate(("train", "valid", "test"), start=1):
             part = getattr(splits, name)
             path = out / f"{name}.txt{'.zst' if compress else ''}"
             write_letor(with_document_ids(part), path)
             written[str(path)] = {"queries": len(part), "documents": part.document_count}
             report(done, 3)
-    if as_json:
-        print_json(written)
-        return
-    for path_name, sizes in written.items():
-        typer.echo(f"{path_name}: {sizes['queries']} queries, {sizes['documents']} documents")
+    sizes = ((path, of["queries"], of["documents"]) for path, of in written.items())
+    answer(as_json, written, *(f"{path}: {q} queries, {d} documents" for path, q, d in sizes))
 
 
 def simulate(
@@ -84,22 +78,17 @@ def simulate(
     import numpy as np
 
     from dualrank.clicks.sampling import sample_log
-    from dualrank.clicks.users import make_user, read_user
+    from dualrank.clicks.users import find_user
     from dualrank.data.letor.reader import read_letor
     from dualrank.data.log.long import write_long_log
     from dualrank.reproduce.simulation import rank_initially
-    from dualrank.storage import atomic_file
+    from dualrank.storage import require_suffix
 
-    if out.suffix != ".parquet":
-        raise SettingsError(f"{out}: a log is written as .parquet")
+    require_suffix(out, "a log", ".parquet")
     habits = {"eta": eta, "epsilon": epsilon}
-    given = {name: value for name, value in habits.items() if value is not None}
-    if not click_model.endswith(".json"):
-        user = make_user(click_model, **given)
-    elif given:
-        raise SettingsError(f"--{next(iter(given))} belongs into {click_model}")
-    else:
-        user = read_user(click_model)
+    user = find_user(
+        click_model, **{name: value for name, value in habits.items() if value is not None}
+    )
     with one_bar(f"reading {data.name}") as report:
         dataset = read_letor(data, max_grade=max_grade, progress=report)
     with one_bar("simulating") as report:
@@ -108,10 +97,10 @@ def simulate(
         rng = np.random.default_rng([seed, 0x_C11C])
         log = sample_log(dataset, lists, user, sessions, rng)
         report(2, 3)
-        with atomic_file(out) as file:
-            write_long_log(log, file, dataset.catalogue, rng)
+        write_long_log(log, out, dataset.catalogue, rng)
     clicks = int(log.clicks_per_list.sum())
-    if as_json:
-        print_json({"sessions": sessions, "lists": len(lists), "clicks": clicks, "log": str(out)})
-        return
-    typer.echo(f"{out}: {sessions} sessions on {len(lists)} lists, {clicks} clicks")
+    answer(
+        as_json,
+        {"sessions": sessions, "lists": len(lists), "clicks": clicks, "log": str(out)},
+        f"{out}: {sessions} sessions on {len(lists)} lists, {clicks} clicks",
+    )

@@ -7,25 +7,19 @@ from typing import Annotated
 
 import typer
 
-from dualrank.cli.log_options import (
-    Columns,
-    Contexts,
-    FirstPosition,
+from dualrank.cli.terminal import (
+    Json,
     Log,
-    MaxBadShare,
-    MaxClicks,
-    MaxClientShare,
+    Seed,
+    one_bar,
     open_features,
     open_log,
+    print_json,
+    result_console,
 )
-from dualrank.cli.terminal import Json, Seed, one_bar, print_json, result_console
+from dualrank.data.log.log_options import LogOptions
 
 STRICT_EXIT = 1
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command()(diagnose)
 
 
 def diagnose(
@@ -42,12 +36,8 @@ def diagnose(
         Path | None,
         typer.Option("--out", help="The directory for diagnosis.json and diagnosis.html."),
     ] = None,
-    column: Columns = None,
-    context: Contexts = None,
-    first_position: FirstPosition = 1,
-    max_bad_share: MaxBadShare = 0.0,
-    max_clicks: MaxClicks = None,
-    max_client_share: MaxClientShare = None,
+    *,
+    options: LogOptions,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -59,25 +49,16 @@ def diagnose(
     Example: dualrank diagnose clicks.parquet --features data/train.txt --out diagnosis/
     """
     from dualrank.diagnostics.diagnosis import diagnose as ask
-    from dualrank.report.diagnosis_page import print_diagnosis, write_diagnosis
+    from dualrank.report import diagnosis_sheet, write_diagnosis
 
     dataset = None if features is None else open_features(features)
-    click_log = open_log(
-        log,
-        dataset,
-        columns=column,
-        contexts=context,
-        first_position=first_position,
-        max_bad_share=max_bad_share,
-        max_clicks=max_clicks,
-        max_client_share=max_client_share,
-    )
+    click_log = open_log(log, dataset, options)
     with one_bar("diagnosing") as report:
         diagnosis = ask(click_log, dataset, seed=seed, progress=report)
-    written = [] if out is None else write_diagnosis(diagnosis, out, title=Path(log).name)
+    written = [] if out is None else write_diagnosis(diagnosis, out, Path(log).name)
     if as_json:
         print_json(diagnosis.to_dict())
     else:
-        print_diagnosis(diagnosis, result_console(), written)
+        diagnosis_sheet(diagnosis, Path(log).name).show(result_console(), written)
     if strict and not diagnosis.is_fit:
         raise typer.Exit(STRICT_EXIT)

@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dualrank.cli.log_options import (
-    Columns,
-    FirstPosition,
-    MaxBadShare,
-    MaxClicks,
-    MaxClientShare,
-    open_features,
-    open_log,
-)
-from dualrank.cli.terminal import Json, Seed, print_json
-from dualrank.errors import SettingsError
-
-
-class Form(StrEnum):
-    """What other programs read."""
-
-    onnx = "onnx"
-    letor = "letor"
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command()(export)
+from dualrank.cli.options import Without
+from dualrank.cli.terminal import Json, Seed, answer, open_features, open_log
+from dualrank.data.log.log_options import LogOptions
 
 
 def export(
     model: Annotated[Path, typer.Argument(help="A model directory.")],
-    to: Annotated[Form, typer.Option("--to", help="onnx: the ranker; letor: debiased labels.")],
+    to: Annotated[str, typer.Option("--to", help="onnx: the ranker; letor: debiased labels.")],
     out: Annotated[Path, typer.Option("--out", help="The file to write.")],
     features: Annotated[
         Path | None,
@@ -43,11 +23,8 @@ def export(
     ] = None,
     log: Annotated[str | None, typer.Option(help="The click log, for --to letor.")] = None,
     max_weight: Annotated[float, typer.Option(help="Clips inverse weights.", min=1)] = 1_000.0,
-    column: Columns = None,
-    first_position: FirstPosition = 1,
-    max_bad_share: MaxBadShare = 0.0,
-    max_clicks: MaxClicks = None,
-    max_client_share: MaxClientShare = None,
+    *,
+    options: Annotated[LogOptions, Without("contexts")],
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -63,40 +40,24 @@ def export(
 
     Example: dualrank export model/ --to letor --log clicks.parquet --features train.txt --out y.txt
     """
-    from dualrank.data.letor.writer import write_letor
-    from dualrank.engines.onnx import debiased_labels, export_onnx
-    from dualrank.learning.model import Model
+    from dualrank.engines import export as write
+    from dualrank.learning import Model
 
     held = Model.load(model)
-    documents = None
+    documents = click_log = None
     if features is not None:
         documents = open_features(features, held.scaler.input_count, names=held.feature_names)
-    if to is Form.onnx:
-        sample = None if documents is None else documents.features
-        difference = export_onnx(held, out, sample, seed=seed)
-        if as_json:
-            print_json({"file": str(out), "max_difference": difference})
-        else:
-            typer.echo(f"{out}: differs from the model by at most {difference:.2g}")
-        return
-    if log is None or documents is None:
-        raise SettingsError("--to letor needs the click log (--log) and its --features")
-    if held.propensity is None:
-        method = held.training.get("method", "such")
-        raise SettingsError(f"{model}: a {method} model has no propensities to debias clicks with")
-    click_log = open_log(
-        log,
-        documents,
-        columns=column,
-        contexts=None if held.propensity.context is None else [held.propensity.context],
-        first_position=first_position,
-        max_bad_share=max_bad_share,
-        max_clicks=max_clicks,
-        max_client_share=max_client_share,
+    if log is not None:
+        context = None if held.propensity is None else held.propensity.context
+        options = replace(options, contexts=() if context is None else (context,))
+        click_log = open_log(log, documents, options)
+    written = write(
+        held,
+        to,
+        out,
+        documents=documents,
+        log=click_log,
+        max_weight=max_weight,
+        seed=seed,
     )
-    labelled = debiased_labels(click_log, documents, held.propensity, max_weight)
-    write_letor(labelled, out)
-    if as_json:
-        print_json({"file": str(out), "documents": labelled.document_count})
-    else:
-        typer.echo(f"{out}: {labelled}")
+    answer(as_json, {"file": str(out), **written.facts}, f"{out}: {written.sentence}")

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualrank.cli.log_options import open_features
 from dualrank.cli.terminal import (
     Json,
     MaxGrade,
     Seed,
+    answer,
     one_bar,
+    open_features,
     print_json,
     result_console,
 )
@@ -27,12 +28,6 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the commands."""
-    app.command()(rank)
-    app.command()(evaluate)
 
 
 def rank(
@@ -54,10 +49,7 @@ def rank(
     with one_bar("ranking"):
         write_run(out, dataset, ranker.predict(dataset))
     summary = {"run": str(out), "queries": len(dataset), "documents": dataset.document_count}
-    if as_json:
-        print_json(summary)
-        return
-    typer.echo(f"{out}: {len(dataset)} queries, {dataset.document_count} documents")
+    answer(as_json, summary, f"{out}: {len(dataset)} queries, {dataset.document_count} documents")
 
 
 def evaluate(
@@ -86,12 +78,11 @@ def evaluate(
 
     Example: dualrank evaluate scores.run features.parquet --qrels judged.qrels
     """
-    from rich.table import Table
-
     from dualrank.data.qrels import with_qrels
     from dualrank.evaluation.evaluator import Evaluator
     from dualrank.evaluation.metric import PAPER_METRICS, parse_metrics
     from dualrank.evaluation.significance import fisher_test
+    from dualrank.report import Cell, Row, Table
 
     names = [name.strip() for name in metrics.split(",")]
     chosen = parse_metrics(names) if metrics else PAPER_METRICS
@@ -122,14 +113,13 @@ def evaluate(
     if as_json:
         print_json(result)
         return
-    title = f"{ranking} on {len(dataset)} queries, grades up to {dataset.max_grade:g}"
-    table = Table(title=title)
-    columns = list(next(iter(result.values())))
-    for title in ("metric", *columns):
-        table.add_column(title, justify="left" if title == "metric" else "right")
-    for name, values_of in result.items():
-        table.add_row(name, *(f"{values_of[column]:.4f}" for column in columns))
-    result_console().print(table)
+    rows = (
+        Row(name, tuple(Cell(v, decimals=4) for v in of.values())) for name, of in result.items()
+    )
+    columns = tuple(next(iter(result.values())))
+    console = result_console()
+    console.print(f"{ranking} on {len(dataset)} queries, grades up to {dataset.max_grade:g}")
+    console.print(Table(columns, tuple(rows), corner="metric").rich(console.width))
 
 
 def _expected(ranking: Path) -> tuple[int | None, Sequence[str] | None]:

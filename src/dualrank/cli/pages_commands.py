@@ -2,51 +2,34 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualrank.cli.terminal import Json, Seed, one_bar, print_json, result_console
+from dualrank.cli.options import imports
+from dualrank.cli.terminal import Json, Seed, answer, one_bar, print_json, result_console
 from dualrank.errors import SettingsError
+from dualrank.storage import require_suffix
 
 if TYPE_CHECKING:
-    from dualrank.pages.candidates import Extraction
     from dualrank.pages.index import PageIndex
     from dualrank.pages.sources import Unreadable
-
-log = logging.getLogger("dualrank")
+    from dualrank.pages.tokens import Tokeniser
 
 Pages = Annotated[
     Path, typer.Argument(help="A folder of HTML, or WARC, JSON lines or Parquet with pages.")
 ]
-Stemmer = Annotated[
-    str | None, typer.Option(help="Cut words to their stems, such as english, german, russian.")
-]
-StopWords = Annotated[bool, typer.Option("--stop-words", help="Leave English stop words out.")]
-Chinese = Annotated[
-    bool, typer.Option("--chinese", help="Cut Chinese into words (extra dualrank\\[chinese]).")
-]
 Jobs = Annotated[int, typer.Option(help="Processes; 0: one per core.", min=0)]
 
-_NAMED = 3
 
-
-def add_to(app: typer.Typer) -> None:
-    """Register the commands."""
-    app.command()(index)
-    app.command()(search)
-    app.command()(features)
-
-
+@imports("dualrank.pages.tokens:Tokeniser")
 def index(
     pages: Pages,
     out: Annotated[Path, typer.Option("--out", help="The index: a new folder, or an index.")],
-    stemmer: Stemmer = None,
-    stop_words: StopWords = False,
-    chinese: Chinese = False,
+    *,
+    tokeniser: Tokeniser,
     jobs: Jobs = 0,
     seed: Seed = 0,
     as_json: Json = False,
@@ -60,20 +43,22 @@ def index(
 
     Example: dualrank index pages.jsonl.zst --out index/ --stemmer english --stop-words
     """
+    from dualrank.pages.candidates import warn_of
     from dualrank.pages.index import PageIndex
     from dualrank.pages.sources import find_pages
-    from dualrank.pages.tokens import Tokeniser
 
     source = find_pages(pages)
-    made = PageIndex.open_or_create(out, Tokeniser(stemmer, stop_words, chinese))
+    made = PageIndex.open_or_create(out, tokeniser)
     with one_bar(f"indexing {pages.name}") as report:
         result = made.add(source, jobs=jobs, progress=report)
-    _warn_of_pages(result.unreadable, result.repeated)
-    if as_json:
-        summary = {"index": str(out), "pages": result.pages, "in_index": result.in_index}
-        print_json(summary | _left_out(result.unreadable, result.repeated))
-        return
-    typer.echo(f"{out}: {result.pages} pages added or replaced, {result.in_index} in all")
+    warn_of("pages that cannot be read", [f"{e.place} ({e.reason})" for e in result.unreadable])
+    warn_of("pages that come again under a doc_id, of which the first counts", result.repeated)
+    summary = {"index": str(out), "pages": result.pages, "in_index": result.in_index}
+    answer(
+        as_json,
+        summary | _left_out(result.unreadable, result.repeated),
+        f"{out}: {result.pages} pages added or replaced, {result.in_index} in all",
+    )
 
 
 def search(
@@ -125,35 +110,26 @@ def search(
 def _search_many(
     opened: PageIndex, queries: Path, out: Path, k: int, field: str, as_json: bool
 ) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    from dualrank.pages.candidates import warn_of
+    from dualrank.pages.search_lists import search_lists
     from dualrank.pages.tables import read_queries
-    from dualrank.storage import atomic_file
+    from dualrank.storage import write_table
 
-    _require_parquet(out)
+    require_suffix(out, "the table", ".parquet")
     asked = read_queries(queries)
-    lists: dict[str, list[Any]] = {"query_id": [], "doc_id": [], "rank": [], "score": []}
-    empty = []
     with one_bar("searching") as report:
-        for done, (query_id, text) in enumerate(zip(asked.query_ids, asked.texts, strict=True), 1):
-            hits = opened.search(text, k, field=field)
-            if not hits:
-                empty.append(query_id)
-            for rank, hit in enumerate(hits, 1):
-                for name, value in zip(lists, (query_id, hit.doc_id, rank, hit.score), strict=True):
-                    lists[name].append(value)
-            report(done, len(asked))
-    _warn("queries without any page", empty)
-    with atomic_file(out) as file:
-        pq.write_table(pa.table(lists), file, compression="zstd")
-    summary = {"lists": str(out), "queries": len(asked), "pairs": len(lists["rank"])}
-    if as_json:
-        print_json(summary | {"without_pages": empty})
-        return
-    typer.echo(f"{out}: {summary['pairs']} pages for {len(asked) - len(empty)} queries")
+        lists, empty = search_lists(opened, asked, k, field=field, progress=report)
+    warn_of("queries without any page", empty)
+    write_table(out, lists)
+    summary = {"lists": str(out), "queries": len(asked), "pairs": lists.num_rows}
+    answer(
+        as_json,
+        summary | {"without_pages": empty},
+        f"{out}: {lists.num_rows} pages for {len(asked) - len(empty)} queries",
+    )
 
 
+@imports("dualrank.pages.tokens:Tokeniser")
 def features(
     pages: Pages,
     queries: Annotated[Path, typer.Argument(help="A table with query_id and query.")],
@@ -165,9 +141,8 @@ def features(
             "of the best pages by BM25."
         ),
     ] = "100",
-    stemmer: Stemmer = None,
-    stop_words: StopWords = False,
-    chinese: Chinese = False,
+    *,
+    tokeniser: Tokeniser,
     jobs: Jobs = 0,
     seed: Seed = 0,
     as_json: Json = False,
@@ -185,10 +160,8 @@ def features(
     from dualrank.pages.candidates import extract
     from dualrank.pages.sources import find_pages
     from dualrank.pages.tables import Pairs, read_pairs, read_queries
-    from dualrank.pages.tokens import Tokeniser
 
-    _require_parquet(out)
-    tokeniser = Tokeniser(stemmer, stop_words, chinese)
+    require_suffix(out, "the table", ".parquet")
     source, asked = find_pages(pages), read_queries(queries)
     wanted: Pairs | int = int(candidates) if candidates.isdecimal() else read_pairs(candidates)
     if wanted == 0:
@@ -196,46 +169,19 @@ def features(
     with one_bar(f"reading {pages.name}") as report:
         found = extract(source, asked, wanted, tokeniser, jobs=jobs, progress=report)
     counts, pairs = found.pages, found.candidates
-    warn_of_extraction(found)
+    found.warn()
     with one_bar("features") as report:
         found.write(out, report)
-    if as_json:
-        print_json(
-            {"features": str(out), "pages": counts.pages, "pairs": len(pairs.queries)}
-            | _left_out(counts.unreadable, counts.repeated)
-            | {"queries_without_pages": pairs.without, "unknown_candidates": len(pairs.unknown)}
-        )
-        return
-    typer.echo(
+    answer(
+        as_json,
+        {"features": str(out), "pages": counts.pages, "pairs": len(pairs.queries)}
+        | _left_out(counts.unreadable, counts.repeated)
+        | {"queries_without_pages": pairs.without, "unknown_candidates": len(pairs.unknown)},
         f"{out}: {len(pairs.queries)} pairs of {len(asked) - len(pairs.without)} queries, "
-        f"statistics over {counts.pages} pages"
+        f"statistics over {counts.pages} pages",
     )
-
-
-def warn_of_extraction(found: Extraction) -> None:
-    """Name what was left out: pages, queries, candidates."""
-    _warn_of_pages(found.pages.unreadable, found.pages.repeated)
-    _warn("queries without any candidate", found.candidates.without)
-    unknown = [f"{document} of query {query}" for query, document in found.candidates.unknown]
-    _warn("candidates that are not there, and left out", unknown)
-
-
-def _require_parquet(out: Path) -> None:
-    if out.suffix != ".parquet":
-        raise SettingsError(f"{out}: the table is written as .parquet")
 
 
 def _left_out(unreadable: Sequence[Unreadable], repeated: Sequence[str]) -> dict[str, Any]:
     named = [{"page": each.place, "reason": each.reason} for each in unreadable]
     return {"unreadable": named, "repeated": list(repeated)}
-
-
-def _warn_of_pages(unreadable: Sequence[Unreadable], repeated: Sequence[str]) -> None:
-    _warn("pages that cannot be read", [f"{each.place} ({each.reason})" for each in unreadable])
-    _warn("pages that come again under a doc_id, of which the first counts", repeated)
-
-
-def _warn(what: str, names: Sequence[str]) -> None:
-    if names:
-        more = ", …" if len(names) > _NAMED else ""
-        log.warning("%s: %d in all (%s%s)", what, len(names), ", ".join(names[:_NAMED]), more)

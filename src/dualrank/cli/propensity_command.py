@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dualrank.cli.log_options import (
-    Columns,
-    FirstPosition,
+from dualrank.cli.options import Without, imports
+from dualrank.cli.terminal import (
+    Json,
     Log,
-    MaxBadShare,
-    MaxClicks,
-    MaxClientShare,
+    Seed,
+    one_bar,
     open_features,
     open_log,
+    print_json,
+    result_console,
 )
-from dualrank.cli.terminal import Json, Seed, layer_sizes, one_bar, print_json, result_console
+from dualrank.cli.wording import in_options
+from dualrank.data.log.log_options import LogOptions
 from dualrank.errors import DataError
 
-
-class RegressionName(StrEnum):
-    """What predicts relevance from features."""
-
-    linear = "linear"
-    dnn = "dnn"
+if TYPE_CHECKING:
+    from dualrank.rankers.network import DNN
 
 
-class OverName(StrEnum):
-    """What is resampled."""
-
-    auto = "auto"
-    queries = "queries"
-    sessions = "sessions"
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command()(propensity)
-
-
+@imports("dualrank.rankers.network:DNN")
 def propensity(
     log: Log,
     features: Annotated[
@@ -60,25 +45,23 @@ def propensity(
         Path | None, typer.Option("--out", help="The directory for a file each, and a figure.")
     ] = None,
     ranker: Annotated[
-        RegressionName | None,
+        Literal["linear", "dnn"] | None,
         typer.Option(
             help="What scores documents; by default linear for regression-em, dnn for dla."
         ),
     ] = None,
-    hidden: Annotated[str, typer.Option(help="Sizes of the DNN's hidden layers.")] = "256,128",
+    *,
+    network: Annotated[DNN, Without("elu_output", "precision")],
     over: Annotated[
-        OverName, typer.Option(help="What intervals resample; auto: queries, if there are ten.")
-    ] = OverName.auto,
+        Literal["auto", "queries", "sessions"],
+        typer.Option(help="What intervals resample; auto: queries, if there are ten."),
+    ] = "auto",
     resamples: Annotated[int, typer.Option(help="Resamples for intervals.", min=0)] = 400,
     refits: Annotated[
         int, typer.Option(help="How often dla is trained again for its interval.", min=0)
     ] = 5,
     steps: Annotated[int, typer.Option(help="Training steps of dla.", min=1)] = 3_000,
-    column: Columns = None,
-    first_position: FirstPosition = 1,
-    max_bad_share: MaxBadShare = 0.0,
-    max_clicks: MaxClicks = None,
-    max_client_share: MaxClientShare = None,
+    options: Annotated[LogOptions, Without("contexts")],
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -92,32 +75,20 @@ def propensity(
     import json
 
     from dualrank.learning.estimates import estimate_propensities
-    from dualrank.rankers.network import DNN, Linear
-    from dualrank.report.propensity_table import estimates_notes, estimates_table, write_estimates
+    from dualrank.rankers.network import Linear
+    from dualrank.report import estimates_notes, estimates_table, write_estimates
     from dualrank.settings import TrainingSettings
 
     dataset = None if features is None else open_features(features)
-    click_log = open_log(
-        log,
-        dataset,
-        columns=column,
-        first_position=first_position,
-        max_bad_share=max_bad_share,
-        max_clicks=max_clicks,
-        max_client_share=max_client_share,
-    )
-    rankers: dict[RegressionName | None, DNN | Linear | None] = {
-        None: None,
-        RegressionName.dnn: DNN(layer_sizes(hidden)),
-        RegressionName.linear: Linear(),
-    }
+    click_log = open_log(log, dataset, options)
+    rankers = {None: None, "dnn": network, "linear": Linear()}
     with one_bar("estimating") as report:
         estimates = estimate_propensities(
             click_log,
             dataset,
             methods=None if methods is None else [m.strip() for m in methods.split(",")],
             ranker=rankers[ranker],
-            over=over.value,
+            over=over,
             resamples=resamples,
             refits=refits,
             settings=TrainingSettings(steps=steps, seed=seed),
@@ -133,9 +104,9 @@ def propensity(
         print_json({"estimates": found, "refused": estimates.refused})
         return
     console = result_console()
-    console.print(estimates_table(estimates))
+    console.print(estimates_table(estimates).rich(console.width))
     console.print()
     for note in estimates_notes(estimates, click_log.lists.depth):
-        console.print(note, soft_wrap=True, markup=False)
+        console.print(in_options(note, ["refits"]), soft_wrap=True, markup=False)
     if out is not None:
         console.print(f"{out}: {', '.join(path.name for path in written)}", soft_wrap=True)

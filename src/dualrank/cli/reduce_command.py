@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import logging
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dualrank.cli.log_options import (
-    Columns,
-    Contexts,
-    FirstPosition,
-    Log,
-    MaxBadShare,
-    MaxClicks,
-    MaxClientShare,
-    column_names,
-)
-from dualrank.cli.terminal import Json, Seed, one_bar, print_json, result_console
+from dualrank.cli.terminal import Json, Log, Seed, one_bar, print_json, result_console
+from dualrank.data.log.log_options import LogOptions
 from dualrank.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -30,38 +20,23 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class EngineName(StrEnum):
-    """What does the counting."""
-
-    duckdb = "duckdb"
-    spark = "spark"
-
-
-def add_to(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command()(reduce)
-
-
 def reduce(
     log: Log,
     out: Annotated[Path, typer.Option("--out", help="The reduced log to write (.parquet).")],
     events: Annotated[
-        str | None,
-        typer.Option(help="UBI events; LOG then holds the UBI queries."),
+        str | None, typer.Option(help="UBI events; LOG then holds the UBI queries.")
     ] = None,
     action: Annotated[
         list[str] | None, typer.Option("--action", help="UBI actions that are clicks. Repeatable.")
     ] = None,
-    column: Columns = None,
-    context: Contexts = None,
-    first_position: FirstPosition = 1,
+    *,
+    options: LogOptions,
     periods: Annotated[
         int, typer.Option(help="Parts into which a log with timestamps is cut.", min=0)
     ] = 4,
-    max_bad_share: MaxBadShare = 0.0,
-    max_clicks: MaxClicks = None,
-    max_client_share: MaxClientShare = None,
-    engine: Annotated[EngineName, typer.Option(help="What does the work.")] = EngineName.duckdb,
+    engine: Annotated[
+        Literal["duckdb", "spark"], typer.Option(help="What does the work.")
+    ] = "duckdb",
     memory: Annotated[
         str | None,
         typer.Option(help="DuckDB's memory; beyond it, disk.", show_default="1200MB"),
@@ -77,41 +52,36 @@ def reduce(
 
     Example: dualrank reduce clicks/ --column doc_id=item --context device --out log.parquet
     """
-    from dualrank.data.log.engine import MEMORY_LIMIT
-    from dualrank.data.log.read_log import read_log
     from dualrank.data.log.reading_report import BadLogError, counted
     from dualrank.data.log.saved import write_log
+    from dualrank.storage import require_suffix
 
-    if out.suffix != ".parquet":
-        raise SettingsError(f"{out}: a reduced log is written as .parquet")
+    require_suffix(out, "a reduced log", ".parquet")
     if action and events is None:
         raise SettingsError("--action chooses among UBI events; give them as --events")
-    if engine is EngineName.spark:
-        if events is not None:
-            raise SettingsError("UBI exports are read by --engine duckdb alone")
-        if memory is not None:
-            raise SettingsError("--memory is DuckDB's; the memory of Spark is set where it runs")
-    elif master is not None:
+    if engine == "spark" and events is not None:
+        raise SettingsError("UBI exports are read by --engine duckdb alone")
+    if engine == "spark" and memory is not None:
+        raise SettingsError("--memory is DuckDB's; the memory of Spark is set where it runs")
+    if engine == "duckdb" and master is not None:
         raise SettingsError("--master is Spark's; give it with --engine spark")
-    options: dict[str, Any] = {
-        "columns": column_names(column),
-        "contexts": context or (),
-        "first_position": first_position,
-        "periods": periods,
-        "max_bad_share": max_bad_share,
-        "max_clicks": max_clicks,
-        "max_client_share": max_client_share,
-    }
     try:
         with one_bar(f"reading {Path(log).name}"):
-            if engine is EngineName.spark:
+            if engine == "spark":
                 from dualrank.data.log.spark import read_log_on_spark
 
-                found = read_log_on_spark(log, master=master, **options)
+                found = read_log_on_spark(log, master=master, options=options)
             else:
-                if events is not None:
-                    options |= {"events": events, "actions": tuple(action or ("click",))}
-                found = read_log(log, memory=memory or MEMORY_LIMIT, **options)
+                from dualrank.data.log.engine import MEMORY_LIMIT
+                from dualrank.data.log.read_log import read_log
+
+                found = read_log(
+                    log,
+                    events=events,
+                    actions=tuple(action or ("click",)),
+                    memory=memory or MEMORY_LIMIT,
+                    options=options,
+                )
     except BadLogError as error:
         if as_json:
             print_json({"log": None, "reading": error.reading.to_dict()})
@@ -150,24 +120,23 @@ def _print(reading: ReadingReport) -> None:
         f"{counted(reading.sessions, 'sessions')}, {counted(reading.clicks, 'clicks')}",
         soft_wrap=True,
     )
-    table = Table()
+    found = Table()
     for title in ("found", "how often", "was", "example"):
-        table.add_column(title, justify="right" if title == "how often" else "left")
+        found.add_column(title, justify="right" if title == "how often" else "left")
     for row in reading.table():
-        table.add_row(*row)
-    if table.row_count:
-        console.print(table)
-    if reading.clients:
-        clients = Table(title="clients that clicked most")
-        for title in ("client", "sessions", "of sessions", "clicks", "of clicks", ""):
-            clients.add_column(title, justify="left" if title in ("client", "") else "right")
-        for client in reading.clients:
-            clients.add_row(
-                client.name,
-                f"{client.sessions:,}",
-                f"{client.share_of_sessions:.2%}",
-                f"{client.clicks:,}",
-                f"{client.share_of_clicks:.2%}",
-                "left out" if client.left_out else "",
-            )
-        console.print(clients)
+        found.add_row(*row)
+    clients = Table(title="clients that clicked most")
+    for title in ("client", "sessions", "of sessions", "clicks", "of clicks", ""):
+        clients.add_column(title, justify="left" if title in ("client", "") else "right")
+    for client in reading.clients:
+        clients.add_row(
+            client.name,
+            f"{client.sessions:,}",
+            f"{client.share_of_sessions:.2%}",
+            f"{client.clicks:,}",
+            f"{client.share_of_clicks:.2%}",
+            "left out" if client.left_out else "",
+        )
+    for table in (found, clients):
+        if table.row_count:
+            console.print(table)

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualrank.errors import SettingsError, StoppedError
+from dualrank.errors import StoppedError
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
+    from dualrank.data.click_log import ClickLog
+    from dualrank.data.dataset import Dataset
+    from dualrank.data.log.log_options import LogOptions
+
+Log = Annotated[
+    str,
+    typer.Argument(
+        metavar="LOG",
+        help="The click log: Parquet, CSV or JSON lines; a file, folder, pattern, or reduced log.",
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", help="The seed of everything random.", min=0)]
 MaxGrade = Annotated[
     float | None,
@@ -35,6 +49,40 @@ def result_console() -> Console:
 def print_json(content: Any) -> None:
     """The machine-readable result."""
     typer.echo(json.dumps(content, indent=1))
+
+
+def answer(as_json: bool, content: Any, *lines: str) -> None:
+    """The result, for machines or for people."""
+    if as_json:
+        print_json(content)
+    else:
+        typer.echo("\n".join(lines))
+
+
+def typed_command() -> str:
+    """The command as it was typed, to be repeated."""
+    return shlex.join(["dualrank", *sys.argv[1:]])
+
+
+def open_features(
+    path: Path,
+    count: int | None = None,
+    max_grade: float | None = None,
+    names: Sequence[str] | None = None,
+) -> Dataset:
+    """Read features, of a model's `count` and `names` where it has some, with a bar."""
+    from dualrank.data.features import read_features
+
+    with one_bar(f"reading {path.name}") as report:
+        return read_features(path, count=count, names=names, max_grade=max_grade, progress=report)
+
+
+def open_log(log: str, dataset: Dataset | None, options: LogOptions) -> ClickLog:
+    """Read a log as these options say, with a bar."""
+    from dualrank.data.log.read_log import read_log
+
+    with one_bar(f"reading {Path(log).name}"):
+        return read_log(log, dataset, options=options)
 
 
 @contextmanager
@@ -131,13 +179,3 @@ def task_bars(
             progress.update(bars[index], completed=done, total=total, visible=done < total)
 
         yield report, lambda: progress.advance(whole)
-
-
-def layer_sizes(text: str) -> tuple[int, ...]:
-    """The sizes of hidden layers, from text such as 256,128."""
-    try:
-        return tuple(int(size) for size in text.split(","))
-    except ValueError as error:
-        raise SettingsError(
-            f"--hidden takes sizes separated by commas, such as 256,128, not {text!r}"
-        ) from error

@@ -222,6 +222,15 @@ def read_user(path: str | Path) -> User:
         raise DataError(f"{path}: {error}") from error
 
 
+def find_user(name: str, **habits: Any) -> User:
+    """A user by name, or by the name of a file, which has its own habits."""
+    if not name.endswith(".json"):
+        return make_user(name, **habits)
+    for habit, value in habits.items():
+        raise SettingsError(f"{habit}={value} belongs into {name}")
+    return read_user(name)
+
+
 def _attraction(
     grades: Grades, mask: Mask, max_grade: float, epsilon: float
 ) -> NDArray[np.float64]:

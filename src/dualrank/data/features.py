@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from dualrank.data.dataset import Dataset
 from dualrank.data.letor.reader import read_letor
-from dualrank.data.log.log_files import PARQUET_MAGIC, SUFFIXES, find_source, suffix_of
+from dualrank.data.log.formats import PARQUET, by_suffix
+from dualrank.data.log.log_files import find_source, suffix_of
 from dualrank.errors import DataError
 
 KEYS = ("query_id", "doc_id")
@@ -39,9 +40,8 @@ def read_features(
     """
     where = os.fspath(path)
     if not _is_parquet(where):
-        if (known := SUFFIXES.get(suffix_of(where))) in ("csv", "json"):
-            kind = {"csv": "CSV", "json": "JSON"}[known]
-            raise DataError(f"{where}: features are Parquet files or LETOR text, not {kind}")
+        if (known := by_suffix().get(suffix_of(where))) not in (None, PARQUET):
+            raise DataError(f"{where}: features are Parquet files or LETOR text, not {known.title}")
         letor = read_letor(path, features=count, max_grade=max_grade, progress=progress)
         return replace(letor, source=where)
     files = find_source(path).files
@@ -93,8 +93,8 @@ def read_features(
 def _is_parquet(path: str) -> bool:
     if os.path.isfile(path):
         with open(path, "rb") as file:
-            return file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
-    return os.path.isdir(path) or Path(path).suffix in (".parquet", ".pq")
+            return file.read(len(PARQUET.begins)) == PARQUET.begins
+    return os.path.isdir(path) or Path(path).suffix in PARQUET.suffixes
 
 
 def _names_of(column: pa.ChunkedArray) -> NDArray[np.str_]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +59,8 @@ class Preset:
     test: int
 
 
-PRESETS = {
+PresetName = Literal["tiny", "laptop", "full"]
+PRESETS: dict[str, Preset] = {
     "tiny": Preset(features=32, train=600, valid=150, test=300),
     "laptop": Preset(features=64, train=8_000, valid=800, test=2_000),
     "full": Preset(features=700, train=20_000, valid=3_000, test=7_000),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import rank_documents
 from dualrank.errors import DataError
-from dualrank.storage import atomic_file
+from dualrank.storage import atomic_file, require_suffix, write_table
 
 TREC_SUFFIXES = (".run", ".trec", ".txt")
 
@@ -30,17 +30,14 @@ def write_run(path: Path, dataset: Dataset, scores: NDArray[np.floating]) -> Non
             "rank": ranks,
         }
     )
-    if path.suffix not in (".parquet", ".csv", *TREC_SUFFIXES):
-        raise DataError(f"{path}: a run is written as .parquet, .csv or .run")
+    if path.suffix in (".parquet", ".csv"):
+        write_table(path, table)
+        return
+    require_suffix(path, "a run", ".parquet", ".csv", *TREC_SUFFIXES)
     with atomic_file(path) as file:
-        if path.suffix == ".parquet":
-            pyarrow.parquet.write_table(table, file, compression="zstd")
-        elif path.suffix == ".csv":
-            pyarrow.csv.write_csv(table, file)
-        else:
-            columns = (column.to_pylist() for column in table.columns)
-            for query, document, score, rank in zip(*columns, strict=True):
-                file.write(f"{query} Q0 {document} {rank} {score!r} dualrank\n".encode())
+        columns = (column.to_pylist() for column in table.columns)
+        for query, document, score, rank in zip(*columns, strict=True):
+            file.write(f"{query} Q0 {document} {rank} {score!r} dualrank\n".encode())
 
 
 def read_run(path: Path, dataset: Dataset) -> NDArray[np.float64]:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from dualrank.diagnostics.facts import Study
-from dualrank.diagnostics.point import Point
+from dualrank.diagnostics.facts import LogFacts
+from dualrank.diagnostics.point import Point, Question
 from dualrank.propensity.harvesting import interventional_sums
 from dualrank.propensity.propensity import Propensity
 
@@ -23,15 +23,15 @@ NAME = "connectivity"
 WIDE, USELESS = 2.0, 4.0
 
 
-def connectivity(study: Study) -> Point:
+def connectivity(facts: LogFacts) -> Point:
     """The graph of positions: its parts, and how much of the log stands behind its edges."""
-    grouped = study.grouped
+    grouped = facts.grouped
     cells, moved = grouped.cells, grouped.cells.moved
     joined = edges(interventional_sums(moved, grouped.group_count).sum(axis=0))
     parts = [part for part in _parts(joined) if grouped.impressions[part].any()]
     apart = sorted(int(k) + 1 for part in parts if 0 not in part for k in part)
     pairs, moved_pairs = (len(np.unique(each.document)) for each in (cells, moved))
-    width = interval_width(study.harvested)
+    width = interval_width(facts.harvested)
     numbers = {
         "pairs": pairs,
         "share_of_pairs_at_two_positions": moved_pairs / pairs,
@@ -42,31 +42,26 @@ def connectivity(study: Study) -> Point:
         "widest_interval_of_harvested_curve": width,
         "can_harvest": not apart and width <= USELESS,
     }
+    asked = Question(NAME, numbers)
     seen = f"{numbers['share_of_pairs_at_two_positions']:.1%} of query–document pairs were seen at "
     seen += "two positions or more"
     if apart:
-        return Point(
-            NAME,
-            "failed" if study.dataset is None else "warning",
-            numbers,
+        return asked.answer(
+            "failed" if facts.dataset is None else "warning",
             f"{seen}, and {_positions(apart)} apart from the first: only features can compare "
             f"{'it' if len(apart) == 1 else 'them'} with it.",
             "Swap the first result with a random one in some sessions, shuffle a few, or log two "
             "rankers.",
         )
     if width > WIDE:
-        return Point(
-            NAME,
-            "warning" if width <= USELESS or study.dataset is not None else "failed",
-            numbers,
+        return asked.answer(
+            "warning" if width <= USELESS or facts.dataset is not None else "failed",
             f"{seen}; they connect all positions, but so weakly that the harvested curve is known "
             f"only within {_factor(width)} at its worst position.",
             "Log longer, or swap more results.",
         )
-    return Point(
-        NAME,
+    return asked.answer(
         "good",
-        numbers,
         f"{seen}, and connect all {len(joined)} positions: examination can be read off the clicks "
         "alone.",
     )

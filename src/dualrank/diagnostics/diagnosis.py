@@ -12,18 +12,19 @@ from dualrank.data.dataset import Dataset
 from dualrank.diagnostics.agreement import curves
 from dualrank.diagnostics.click_dependence import click_dependence
 from dualrank.diagnostics.connectivity import connectivity
-from dualrank.diagnostics.facts import Progress, Study
+from dualrank.diagnostics.facts import LogFacts, Progress
 from dualrank.diagnostics.joint_learning import joint_learning
 from dualrank.diagnostics.logging_ranker import logging_ranker
 from dualrank.diagnostics.point import Point
 from dualrank.diagnostics.sample import sample
 from dualrank.diagnostics.stability import drift
 from dualrank.diagnostics.traffic import traffic
+from dualrank.diagnostics.trained_pair import TrainedPair
 from dualrank.diagnostics.trust import trust
 from dualrank.diagnostics.verdict import SWAPS, Verdict, judge
 from dualrank.errors import DataError
 
-POINTS: tuple[Callable[[Study], Point], ...] = (
+POINTS: tuple[Callable[[LogFacts], Point], ...] = (
     connectivity,
     curves,
     logging_ranker,
@@ -77,12 +78,14 @@ def diagnose(
     log: ClickLog,
     dataset: Dataset | None = None,
     *,
+    trained: TrainedPair | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Diagnosis:
     """Ask every question of a log; with the features of its documents, also those about learning.
 
-    `progress` is told what is done and how much there is.
+    These compare two rankers: those that were `trained` on the log already, or else two small ones
+    that are trained for the purpose. `progress` hears what is done and how much there is.
     """
     if log.lists.depth < 2:
         raise DataError("the lists show one position only; there is no position bias to correct")
@@ -91,7 +94,8 @@ def diagnose(
             f"the log shows document {log.lists.documents.max()}, but there are features of "
             f"{dataset.document_count}; give the data set with which the log was read"
         )
-    total = len(POINTS) + (TRAINING if dataset is not None else 0)
+    trains = dataset is not None and trained is None
+    total = len(POINTS) + (TRAINING if trains else 0)
     done = 0
 
     def training(step: int, steps: int) -> None:
@@ -101,10 +105,10 @@ def diagnose(
         elif progress:
             progress(done + TRAINING * step // steps, total)
 
-    study = Study(log, dataset, seed, training)
+    facts = LogFacts(log, dataset, seed, training, trained)
     points = []
     for ask in POINTS:
-        points.append(ask(study))
+        points.append(ask(facts))
         done += 1
         if progress:
             progress(done, total)

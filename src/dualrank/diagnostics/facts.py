@@ -1,4 +1,4 @@
-"""A log under study: what several points need, computed once."""
+"""What several points need to know of a log, computed once."""
 
 from __future__ import annotations
 
@@ -6,28 +6,31 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
+from dualrank.clicks.dependence import Dependence
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
-from dualrank.diagnostics.trained_pair import Twins, train_twins
+from dualrank.diagnostics.trained_pair import TrainedPair, train_pair
 from dualrank.errors import DataError
-from dualrank.propensity.bootstrap import with_intervals
-from dualrank.propensity.click_through import click_through
+from dualrank.propensity.estimators import Estimator, estimate
 from dualrank.propensity.grouped_clicks import GroupedClicks
-from dualrank.propensity.harvesting import harvest
 from dualrank.propensity.propensity import Propensity
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
-    """A log, the features of its documents where there are any, and what is derived from both."""
+class LogFacts:
+    """A log, the features of its documents where there are any, and what is derived from both.
+
+    `given` are rankers that were trained on it already; without them two small ones are trained,
+    and `progress` hears of it.
+    """
 
     log: ClickLog
     dataset: Dataset | None = None
     seed: int = 0
     progress: Progress | None = None
-    """Told about the training of rankers, which is what takes time."""
+    given: TrainedPair | None = None
 
     @cached_property
     def grouped(self) -> GroupedClicks:
@@ -35,32 +38,40 @@ class Study:
         return GroupedClicks.of(self.log, seed=self.seed)
 
     @cached_property
+    def dependence(self) -> Dependence:
+        """Whether the clicks of a session depend on each other."""
+        return Dependence.of(self.log)
+
+    @cached_property
     def raw(self) -> Propensity | str:
         """Click-through by position, or why there is no such curve."""
-        return self._curve(lambda: with_intervals(click_through(self.grouped), self.grouped))
+        return self._curve("click-through")
 
     @cached_property
     def harvested(self) -> Propensity | str:
         """Examination from documents that were seen at several positions, or why there is none."""
-        return self._curve(lambda: with_intervals(harvest(self.grouped), self.grouped))
+        return self._curve("harvest-all-pairs")
 
     @cached_property
-    def twins(self) -> Twins | str:
-        """A naive ranker and one with dual learning, or why there are none."""
-        if self.dataset is None:
-            return "no features were given"
+    def trained(self) -> TrainedPair | str:
+        """A naive ranker and one with dual learning, or why there are none to compare."""
+        pair = self.given
         try:
-            return train_twins(self.log, self.dataset, self.seed, self.progress)
+            if pair is None:
+                if self.dataset is None:
+                    return "no features were given"
+                pair = train_pair(self.log, self.dataset, self.seed, self.progress)
+            _ = pair.lead
         except DataError as error:
             return str(error)
+        return pair
 
     @cached_property
     def learned(self) -> Propensity | str:
         """Examination as dual learning sees it, or why there is none."""
-        if isinstance(self.twins, str):
-            return self.twins
-        twins = self.twins
-        return self._curve(lambda: with_intervals(twins.examination(self.grouped), self.grouped))
+        if isinstance(self.trained, str):
+            return self.trained
+        return self._curve(self.trained.examination)
 
     @cached_property
     def believed(self) -> Propensity | None:
@@ -70,9 +81,8 @@ class Study:
                 return curve
         return None
 
-    @staticmethod
-    def _curve(estimate: Callable[[], Propensity]) -> Propensity | str:
+    def _curve(self, method: str | Estimator) -> Propensity | str:
         try:
-            return estimate()
+            return estimate(self.grouped, method)
         except DataError as error:
             return str(error)

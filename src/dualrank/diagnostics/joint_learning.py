@@ -1,30 +1,28 @@
 """Does dual learning find on this log what plain learning does not?
 
-Two small rankers are trained on 70% of the queries, one on clicks as they are and one by dual
-learning, and both predict where the clicks on the other queries fell, with position accounted for
-(see `learning.click_check`): P(k | a click) = softmax_k(b f(x_k) + φ_k), where b and φ are fitted
+Two rankers are trained on part of the queries, one on clicks as they are and one by dual learning,
+and both predict where the clicks on the other queries fell, with position accounted for (see
+`evaluation.click_check`): P(k | a click) = softmax_k(b f(x_k) + φ_k), where b and φ are fitted
 to either ranker's scores. Where joint learning is right its ranker knows more of relevance and less
 of position, and leads; where it has taken one for the other, or has learned noise, it does not.
 """
 
 from __future__ import annotations
 
-from dualrank.clicks.dependence import Dependence
-from dualrank.diagnostics.facts import Study
-from dualrank.diagnostics.point import Point, not_measured
+from dualrank.diagnostics.facts import LogFacts
+from dualrank.diagnostics.point import Point, Question
 from dualrank.evaluation.click_check import CLEAR
 
 NAME = "joint learning"
 
 
-def joint_learning(study: Study) -> Point:
+def joint_learning(facts: LogFacts) -> Point:
     """The lead of dual learning over naive learning in predicting held-out clicks."""
-    twins = study.twins
-    if isinstance(twins, str):
-        sentence = f"{twins[0].upper()}{twins[1:]}."
-        advice = "Give --features." if study.dataset is None else ""
-        return not_measured(NAME, sentence, advice)
-    lead = twins.lead
+    trained = facts.trained
+    if isinstance(trained, str):
+        advice = "Give the features of the documents." if facts.dataset is None else ""
+        return Question(NAME).answer("not measured", f"{trained[0].upper()}{trained[1:]}.", advice)
+    lead = trained.lead
     numbers = {
         "lead": lead.gain,
         "standard_error": lead.error,
@@ -32,33 +30,30 @@ def joint_learning(study: Study) -> Point:
         "held_out_queries": lead.queries,
         "held_out_clicks": lead.clicks,
     }
+    asked = Question(NAME, numbers)
     led = (
         f"On {lead.clicks:,} held-out clicks dual learning leads naive learning by "
         f"{lead.in_errors:+.1f} standard errors"
     )
-    if lead.is_clear and Dependence.of(study.log).ends_sessions:
-        return Point(
-            NAME,
+    if lead.is_clear and facts.dependence.ends_sessions:
+        return asked.answer(
             "warning",
-            numbers,
             f"{led}; but a click mostly ends the session, and the comparison presumes clicks that "
             "depend on their own position and document only.",
-            "Do not rely on dla here: stay with the naive ranker until judged queries speak for "
-            "another.",
+            "Do not rely on dual learning with this log: stay with the naive ranker until judged "
+            "queries speak for another.",
         )
     if lead.is_clear:
-        return Point(NAME, "good", numbers, f"{led}: this log supports the correction.")
-    return Point(
-        NAME,
+        return asked.answer("good", f"{led}: this log supports the correction.")
+    return asked.answer(
         "warning",
-        numbers,
         f"{led}, where {CLEAR:g} would be clear: this log does not show that joint learning "
         "is right.",
-        "Do not rely on dla here: use harvested propensities where positions are connected, or "
-        "stay with the naive ranker.",
+        "Do not rely on dual learning with this log: use harvested propensities where positions "
+        "are connected, or stay with the naive ranker.",
     )
 
 
-def supported(study: Study) -> bool:
+def supported(facts: LogFacts) -> bool:
     """Whether held-out clicks show that joint learning is right."""
-    return not isinstance(study.twins, str) and study.twins.lead.is_clear
+    return not isinstance(facts.trained, str) and facts.trained.lead.is_clear

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
 from dualrank.data.scaling import Scaler
-from dualrank.diagnostics.facts import Study
+from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.joint_learning import supported
-from dualrank.diagnostics.point import Point, not_measured
+from dualrank.diagnostics.point import Point, Question
 
 NAME = "logging ranker"
 STRONG = 0.8
@@ -30,35 +30,31 @@ FEWEST_LISTS = 10
 RIDGE = 1.0
 
 
-def logging_ranker(study: Study) -> Point:
+def logging_ranker(facts: LogFacts) -> Point:
     """The rank correlation of the order shown with the best linear guess at it."""
-    if study.dataset is None:
-        return not_measured(NAME, "No features were given.", "Give --features.")
-    found = order_told_by_features(study.dataset, study.log.lists, study.seed)
-    if found is None:
-        return not_measured(NAME, "Too few lists of three documents or more.")
-    numbers = {"spearman": found}
-    told = f"Features tell the order shown with a mean Spearman correlation of {found:.2f}"
-    if found < STRONG:
-        return Point(
-            NAME,
-            "good",
-            numbers,
-            f"{told}: documents that look alike stood at different positions.",
+    if facts.dataset is None:
+        return Question(NAME).answer(
+            "not measured", "No features were given.", "Give the features of the documents."
         )
-    if supported(study):
-        return Point(
-            NAME,
+    found = order_told_by_features(facts.dataset, facts.log.lists, facts.seed)
+    if found is None:
+        return Question(NAME).answer("not measured", "Too few lists of three documents or more.")
+    asked = Question(NAME, {"spearman": found})
+    said = f"Features tell the order shown with a mean Spearman correlation of {found:.2f}"
+    if found < STRONG:
+        return asked.answer(
             "good",
-            numbers,
-            f"{told}, so that alike documents stood at alike positions; held-out clicks show that "
+            f"{said}: documents that look alike stood at different positions.",
+        )
+    if supported(facts):
+        return asked.answer(
+            "good",
+            f"{said}, so that alike documents stood at alike positions; held-out clicks show that "
             "enough of them did not.",
         )
-    return Point(
-        NAME,
+    return asked.answer(
         "warning",
-        numbers,
-        f"{told}: relevance and position can hardly be told apart by features.",
+        f"{said}: relevance and position can hardly be told apart by features.",
         "Collect some swaps; a harvested curve does not need the features.",
     )
 

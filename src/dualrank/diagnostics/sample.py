@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.diagnostics.facts import Study
-from dualrank.diagnostics.point import Point, Status, worst
+from dualrank.diagnostics.facts import LogFacts
+from dualrank.diagnostics.point import Point, Question, Status, worst
 
 NAME = "sample"
 # Measured on generated web search data: with 30,000 sessions corrected rankers end well below naive
@@ -27,10 +27,10 @@ HEAVIEST = 0.01
 HEAVY_SHARE = 0.25
 
 
-def sample(study: Study) -> Point:
+def sample(facts: LogFacts) -> Point:
     """Sessions, clicks, and what is left of them under the weights that are believed."""
-    log, believed = study.log, study.believed
-    clicks = study.grouped.clicks.sum(axis=0).astype(np.float64)
+    log, believed = facts.log, facts.believed
+    clicks = facts.grouped.clicks.sum(axis=0).astype(np.float64)
     total = clicks.sum()
     quiet = float(log.counts[~log.clicks.any(axis=1)].sum() / log.sessions)
     numbers: dict[str, object] = {
@@ -40,11 +40,10 @@ def sample(study: Study) -> Point:
         "clicks": int(total),
         "share_of_sessions_without_clicks": quiet,
     }
+    asked = Question(NAME, numbers)
     if total == 0:
-        return Point(
-            NAME,
+        return asked.answer(
             "failed",
-            numbers,
             f"None of the {log.sessions:,} sessions has a click.",
             "Look at how clicks are logged.",
         )
@@ -57,7 +56,7 @@ def sample(study: Study) -> Point:
         said += f": below about {ENOUGH_SESSIONS:,} sessions corrections overfit"
         advice = "Log longer, use a linear ranker, or stay with the naive one. "
     if believed is None:
-        return Point(NAME, status, numbers, said + ".", advice.strip())
+        return asked.answer(status, said + ".", advice.strip())
     weights = believed.weights
     effective = (clicks @ weights) ** 2 / (clicks @ weights**2)
     heavy = weight_of_heaviest(clicks, weights)
@@ -78,8 +77,8 @@ def sample(study: Study) -> Point:
             f", because single clicks weigh up to {weights.max():.1f} and the heaviest 1% carry "
             f"{heavy:.0%} of the weight"
         )
-        advice += "Clip the weights (--max-weight), or cut the lists where examination ends."
-    return Point(NAME, status, numbers, said + ".", advice.strip())
+        advice += "Clip the weights (max_weight), or cut the lists where examination ends."
+    return asked.answer(status, said + ".", advice.strip())
 
 
 def weight_of_heaviest(clicks: NDArray[np.float64], weights: NDArray[np.float64]) -> float:

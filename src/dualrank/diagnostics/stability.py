@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from dualrank.data.click_log import PERIOD, ClickLog
-from dualrank.diagnostics.facts import Study
-from dualrank.diagnostics.point import Point, Status, not_measured, worst
+from dualrank.diagnostics.facts import LogFacts
+from dualrank.diagnostics.point import Point, Question, Status, worst
 from dualrank.propensity.bootstrap import resampled_sums
 from dualrank.propensity.grouped_clicks import Cells, GroupedClicks
 from dualrank.propensity.propensity import NORMAL_95
@@ -58,23 +58,23 @@ class Change:
         )
 
 
-def drift(study: Study) -> Point:
+def drift(facts: LogFacts) -> Point:
     """Every comparison that the log's columns allow."""
-    log = study.log
+    log = facts.log
     if not any(len(column.names) > 1 for column in log.columns.values()):
-        return not_measured(
-            NAME,
+        return Question(NAME).answer(
+            "not measured",
             "The log has neither timestamps nor contexts to compare.",
-            "Log a timestamp, and name context columns with --context.",
+            "Log a timestamp, and name the columns that tell contexts apart.",
         )
     changes = [
         change
         for column, part, against in _comparisons(log)
-        if (change := compare(study, column, part, against)) is not None
+        if (change := compare(facts, column, part, against)) is not None
     ]
     if not changes:
-        return not_measured(
-            NAME, "No document was clicked at the same positions in two parts of the log."
+        return Question(NAME).answer(
+            "not measured", "No document was clicked at the same positions in two parts of the log."
         )
     held = holm(np.concatenate([change.p_values[1:] for change in changes]))
     statuses: list[Status] = []
@@ -102,6 +102,7 @@ def drift(study: Study) -> Point:
             for change in changes
         ]
     }
+    asked = Question(NAME, numbers)
     compared = f"{len(changes)} comparison{'s' * (len(changes) > 1)}"
     if not found:
         errors = np.concatenate([change.error[1:] for change in changes])
@@ -111,26 +112,22 @@ def drift(study: Study) -> Point:
             if np.isfinite(seen)
             else "there are too few clicks for one to show"
         )
-        return Point(
-            NAME,
+        return asked.answer(
             "good" if seen < BLIND else "not measured",
-            numbers,
             f"No change of the curve was found ({compared}); {power}.",
         )
-    return Point(
-        NAME,
+    return asked.answer(
         worst(*statuses),
-        numbers,
         f"One curve does not fit the whole log ({compared}): {max(found)[1]}.",
         "Train on the latest period alone, and with a curve per context where contexts differ.",
     )
 
 
-def compare(study: Study, column: str, part: str, against: str) -> Change | None:
+def compare(facts: LogFacts, column: str, part: str, against: str) -> Change | None:
     """One part against another, or None where position 1 has no cell in both."""
-    values = study.log.column(column)
+    values = facts.log.column(column)
     one, other = (
-        _grouped_part(study, np.flatnonzero(values.codes == values.names.index(name)), seed)
+        _grouped_part(facts, np.flatnonzero(values.codes == values.names.index(name)), seed)
         for seed, name in enumerate((part, against))
     )
     ours, theirs = _common(one.cells, other.cells)
@@ -139,10 +136,10 @@ def compare(study: Study, column: str, part: str, against: str) -> Change | None
         _by_group(cells, v, grouped.group_count)
         for cells, grouped in ((ours, one), (theirs, other))
     ]
-    if study.grouped.over == "queries":
-        resampled = resampled_sums(np.stack(sums, axis=1), seed=study.seed)
+    if facts.grouped.over == "queries":
+        resampled = resampled_sums(np.stack(sums, axis=1), seed=facts.seed)
     else:
-        draws = [resampled_sums(each, seed=study.seed + side) for side, each in enumerate(sums)]
+        draws = [resampled_sums(each, seed=facts.seed + side) for side, each in enumerate(sums)]
         resampled = np.stack(draws, axis=1)
     whole = np.stack([each.sum(axis=0) for each in sums])[None]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -159,7 +156,7 @@ def compare(study: Study, column: str, part: str, against: str) -> Change | None
     error[0] = 0.0
     estimate = np.where(np.isfinite(change[0]), change[0], 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        p_values = 2 * student.sf(np.abs(estimate) / error, study.grouped.group_count - 1)
+        p_values = 2 * student.sf(np.abs(estimate) / error, facts.grouped.group_count - 1)
     p_values[~np.isfinite(error) | (error == 0)] = 1.0
     return Change(column, part, against, np.exp(estimate), error, p_values)
 
@@ -184,9 +181,9 @@ def _comparisons(log: ClickLog) -> list[tuple[str, str, str]]:
     for name, column in log.columns.items():
         sessions = np.bincount(column.codes, log.counts, len(column.names))
         if name == PERIOD:
-            there = np.flatnonzero(sessions)
-            if len(there) > 1:
-                found.append((name, column.names[there[-1]], column.names[there[0]]))
+            periods = np.flatnonzero(sessions)
+            if len(periods) > 1:
+                found.append((name, column.names[periods[-1]], column.names[periods[0]]))
             continue
         order = np.argsort(-sessions, kind="stable")[:MOST_VALUES]
         found += [
@@ -197,8 +194,8 @@ def _comparisons(log: ClickLog) -> list[tuple[str, str, str]]:
     return found
 
 
-def _grouped_part(study: Study, rows: NDArray[np.int64], seed: int) -> GroupedClicks:
-    return study.grouped.part(study.log.take_rows(rows), seed=study.seed + seed)
+def _grouped_part(facts: LogFacts, rows: NDArray[np.int64], seed: int) -> GroupedClicks:
+    return facts.grouped.part(facts.log.take_rows(rows), seed=facts.seed + seed)
 
 
 def _common(one: Cells, other: Cells) -> tuple[Cells, Cells]:

@@ -1,13 +1,15 @@
-"""Two quick rankers on the same clicks: one that believes them, one with dual learning.
+"""Two rankers trained on the same clicks: one that believes them, one with dual learning.
 
-They are small and trained briefly, on part of the queries. What they are for is not ranking but the
-comparison on the other queries: a correction that this log supports shows there.
+What they are for is not ranking but their comparison on queries that neither has seen: a correction
+that this log supports shows in it. Where nobody has trained such rankers yet, two that are small
+and trained briefly do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError
-from dualrank.evaluation.click_check import ClickCheck, Lead
+from dualrank.evaluation.click_check import ClickCheck, Lead, hold_out
 from dualrank.learning.fit import fit
 from dualrank.propensity.bootstrap import Evidence, log_ratio
 from dualrank.propensity.grouped_clicks import GroupedClicks
@@ -29,15 +31,22 @@ FEWEST_QUERIES = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Twins:
-    """Scores of all documents by both rankers, and how they predict held-out clicks."""
+class TrainedPair:
+    """Scores of all documents by both rankers, and sessions on queries that neither has seen.
+
+    `max_weight` is what dual learning clips its weights at.
+    """
 
     naive: NDArray[np.float32]
     dual: NDArray[np.float32]
-    lead: Lead
-    training: NDArray[np.int64]
-    """The lists that they were trained on; the others were held out."""
-    max_weight: float
+    held_out: ClickLog
+    max_weight: float = np.inf
+    seed: int = 0
+
+    @cached_property
+    def lead(self) -> Lead:
+        """How much better dual learning predicts the held-out clicks."""
+        return ClickCheck(self.held_out, self.seed).lead(self.dual, self.naive)
 
     def examination(self, grouped: GroupedClicks) -> Evidence:
         """Where the propensity model of dual learning comes to rest, given the scores.
@@ -55,31 +64,23 @@ class Twins:
         clicks = grouped.clicks * inverse * grouped.mask
         at_first = grouped.mask * grouped.clicks[:, :1]
         sums = np.stack([grouped.sum_by_group(c) for c in (clicks, at_first)], axis=1)
-
-        def missing(k: int) -> str:
-            return f"position {k + 1} was never clicked in {grouped.impressions[k]} sessions"
-
-        return Evidence("dual learning", sums, log_ratio, grouped.impressions, missing)
+        return Evidence("dual learning", sums, log_ratio, grouped.impressions, grouped.unclicked)
 
 
-def train_twins(
+def train_pair(
     log: ClickLog,
     dataset: Dataset,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
-) -> Twins:
-    """Train both on 70% of the queries, and compare them on the others."""
-    queries = np.unique(log.lists.queries)
-    if len(queries) < FEWEST_QUERIES:
+) -> TrainedPair:
+    """Train both on 70% of the queries, and hold out the others."""
+    queries = len(np.unique(log.lists.queries))
+    if queries < FEWEST_QUERIES:
         raise DataError(
-            f"the log has {len(queries)} queries; rankers are compared from {FEWEST_QUERIES} on"
+            f"the log has {queries} queries; rankers are compared from {FEWEST_QUERIES} on"
         )
-    rng = np.random.default_rng([seed, 0x_7919])
-    chosen = rng.choice(queries, round(HELD_OUT * len(queries)), replace=False)
-    held = np.isin(log.lists.queries, chosen)
-    training = np.flatnonzero(~held)
-    check = ClickCheck(log.take_lists(np.flatnonzero(held)), seed)
-    train_log = log.take_lists(training)
+    rest, held_out = hold_out(log, HELD_OUT, seed)
+    assert held_out is not None
     settings = TrainingSettings(steps=STEPS, seed=seed)
     methods = ("naive", "dla")
     scores = []
@@ -90,7 +91,7 @@ def train_twins(
                 progress(before * total + done, len(methods) * total)
 
         model = fit(
-            train_log,
+            rest,
             dataset,
             method=method,
             ranker=RANKER,
@@ -100,4 +101,4 @@ def train_twins(
         )
         scores.append(model.predict(dataset))
     naive, dual = scores
-    return Twins(naive, dual, check.lead(dual, naive), training, settings.max_weight)
+    return TrainedPair(naive, dual, held_out, settings.max_weight, seed)

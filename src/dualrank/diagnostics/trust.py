@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from dualrank.diagnostics.facts import Study
-from dualrank.diagnostics.point import Point, Status, not_measured
+from dualrank.diagnostics.facts import LogFacts
+from dualrank.diagnostics.point import Point, Question, Status
 from dualrank.diagnostics.trust_by_features import slope_along_the_list
 from dualrank.propensity.bootstrap import resampled_sums
 from dualrank.propensity.grouped_clicks import Cells
@@ -48,21 +48,21 @@ ERRORS = 3.0
 PRIOR = 2.0
 
 
-def trust(study: Study) -> Point:
+def trust(facts: LogFacts) -> Point:
     """The curve of less relevant documents against that of more relevant ones."""
-    curve = study.harvested
+    curve = facts.harvested
     if not isinstance(curve, Propensity):
-        return _by_features(study, curve)
-    sums = _sums_by_relevance(study, curve)
+        return _by_features(facts, curve)
+    sums = _sums_by_relevance(facts, curve)
     # The compared logarithms: [resample, position], the first row being the whole log.
-    both = np.concatenate([sums.sum(axis=0)[None], resampled_sums(sums, seed=study.seed)])
+    both = np.concatenate([sums.sum(axis=0)[None], resampled_sums(sums, seed=facts.seed)])
     less, more = (log_curve_of_all_pairs(both[:, side]) for side in (0, 1))
     difference = (more - less)[:, 1 : curve.depth]
     known = np.isfinite(difference).mean(axis=0) >= 0.95
     known &= np.isfinite(difference[0])
     if not known.any():
-        return not_measured(
-            NAME,
+        return Question(NAME).answer(
+            "not measured",
             "Too few documents were clicked at several positions to compare less with more "
             "relevant ones.",
         )
@@ -71,7 +71,7 @@ def trust(study: Study) -> Point:
     weight = 1 / difference[1:].var(axis=0)
     means = difference @ (weight / weight.sum())
     advantage, error = float(np.exp(means[0])), float(means[1:].std(ddof=1))
-    p_value = float(2 * student.sf(abs(means[0]) / error, study.grouped.group_count - 1))
+    p_value = float(2 * student.sf(abs(means[0]) / error, facts.grouped.group_count - 1))
     numbers = {
         "advantage": advantage,
         "low": advantage * np.exp(-NORMAL_95 * error),
@@ -80,6 +80,7 @@ def trust(study: Study) -> Point:
         "less_relevant": np.exp(less[0] - less[0, 0]),
         "more_relevant": np.exp(more[0] - more[0, 0]),
     }
+    asked = Question(NAME, numbers)
     status: Status = "good"
     size = max(advantage, 1 / advantage)
     if p_value < LEVEL and size > NOTABLE:
@@ -90,36 +91,31 @@ def trust(study: Study) -> Point:
         "relevant ones"
     )
     if status == "good":
-        return Point(NAME, status, numbers, f"{gains}: no clear sign of trust beyond examination.")
+        return asked.answer(status, f"{gains}: no clear sign of trust beyond examination.")
     if advantage > 1:
-        return Point(
-            NAME,
+        return asked.answer(
             status,
-            numbers,
             f"{gains}: users click what stands on top because it stands there, or what they find "
             "decides how far they look; no weight per position can correct that.",
-            "Compare click models (dualrank clicks fit LOG --model pbm-trust, dbn), and expect "
-            "every correction by position to leave some of the bias.",
+            "Compare click models of other habits, such as pbm-trust and dbn, and expect every "
+            "correction by position to leave some of the bias.",
         )
-    return Point(
-        NAME,
+    return asked.answer(
         status,
-        numbers,
         f"{gains}: examination depends on the document, as where users stop once they have found "
         "something or where results below look different.",
-        "See whether clicks are independent, and compare click models (dualrank clicks fit LOG).",
+        "See whether clicks are independent, and compare click models.",
     )
 
 
-def _by_features(study: Study, why: str) -> Point:
+def _by_features(facts: LogFacts, why: str) -> Point:
     """Whether scores tell less about clicks at the top than below."""
     found = None
-    if not isinstance(study.twins, str):
-        held_out = np.setdiff1d(np.arange(len(study.log.lists)), study.twins.training)
-        found = slope_along_the_list(study.log.take_lists(held_out), study.twins.dual)
+    if not isinstance(facts.trained, str):
+        found = slope_along_the_list(facts.trained.held_out, facts.trained.dual)
     if found is None or not found.slope > 0:
-        return not_measured(
-            NAME,
+        return Question(NAME).answer(
+            "not measured",
             f"Trust and examination cannot be told apart here: {why}.",
             "Collect some swaps, which show the same document at the top and below.",
         )
@@ -129,30 +125,28 @@ def _by_features(study: Study, why: str) -> Point:
         "standard_error": found.error,
         "relative_growth": found.relative,
     }
+    asked = Question(NAME, numbers)
     clear = found.growth > ERRORS * found.error and found.relative > NOTABLE_GROWTH
     tells = (
         f"With every doubling of the rank a document's score tells {found.relative:+.0%} "
         f"(± {NORMAL_95 * found.error / found.slope:.0%}) more about clicks"
     )
     if not clear:
-        return Point(NAME, "good", numbers, f"{tells}: no clear sign of trust in the top.")
-    return Point(
-        NAME,
+        return asked.answer("good", f"{tells}: no clear sign of trust in the top.")
+    return asked.answer(
         "failed" if found.relative > LARGE_GROWTH else "warning",
-        numbers,
         f"{tells}: at the top users click what stands there, relevant or not, which no weight per "
         "position can correct.",
-        "Collect some swaps to be sure, and compare click models (dualrank clicks fit LOG --model "
-        "pbm-trust).",
+        "Collect some swaps to be sure, and compare click models, such as pbm and pbm-trust.",
     )
 
 
-def _sums_by_relevance(study: Study, curve: Propensity) -> NDArray[np.float64]:
+def _sums_by_relevance(facts: LogFacts, curve: Propensity) -> NDArray[np.float64]:
     """What harvesting sums, `[group, less or more relevant, k, k']`, by both halves in turn."""
-    cells = study.grouped.cells.moved
+    cells = facts.grouped.cells.moved
     cells = cells.take(cells.position < curve.depth).moved
-    groups = study.grouped.group_count
-    rng = np.random.default_rng([study.seed, 0x_7205])
+    groups = facts.grouped.group_count
+    rng = np.random.default_rng([facts.seed, 0x_7205])
     sums = np.zeros((groups, 2, cells.depth, cells.depth))
     halves = deal_out(cells, rng)
     for judging, compared in (halves, halves[::-1]):
@@ -166,21 +160,19 @@ def _sums_by_relevance(study: Study, curve: Propensity) -> NDArray[np.float64]:
 
 def deal_out(cells: Cells, rng: np.random.Generator) -> tuple[Cells, Cells]:
     """The sessions of every cell in two random halves; which were clicked is left to chance."""
-    here = rng.binomial(cells.shown.astype(np.int64), 0.5)
-    clicked = cells.clicked.astype(np.int64)
-    clicked_here = rng.hypergeometric(clicked, cells.shown.astype(np.int64) - clicked, here)
-    shown = np.stack([here, cells.shown - here]).astype(np.float64)
-    clicks = np.stack([clicked_here, cells.clicked - clicked_here]).astype(np.float64)
+    shown, clicked = cells.shown.astype(np.int64), cells.clicked.astype(np.int64)
+    half = rng.binomial(shown, 0.5)
+    clicked_half = rng.hypergeometric(clicked, shown - clicked, half)
     count = len(cells.document)
     one, other = (
         replace(
             cells,
-            shown=shown[side],
-            clicked=clicks[side],
-            impressions=np.bincount(cells.cell, shown[side], count).astype(np.float64),
-            clicks=np.bincount(cells.cell, clicks[side], count).astype(np.float64),
+            shown=n.astype(np.float64),
+            clicked=c.astype(np.float64),
+            impressions=np.bincount(cells.cell, n, count).astype(np.float64),
+            clicks=np.bincount(cells.cell, c, count).astype(np.float64),
         )
-        for side in (0, 1)
+        for n, c in ((half, clicked_half), (shown - half, clicked - clicked_half))
     )
     return one, other
 

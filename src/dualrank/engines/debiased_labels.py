@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
-from dualrank.errors import DataError
+from dualrank.data.letor.writer import write_letor
+from dualrank.engines.target import Export, Written
+from dualrank.errors import DataError, SettingsError
 from dualrank.propensity.propensity import Propensity
 
 
@@ -42,6 +44,19 @@ def debiased_labels(
     grades = labels.astype(np.float32)
     graded = replace(dataset, grades=grades, max_grade=float(grades.max()))
     return _displayed(graded, times > 0)
+
+
+def to_letor(asked: Export) -> Written:
+    """The target `letor`: the displayed documents of a log with their debiased labels."""
+    propensity = asked.model.propensity
+    if propensity is None:
+        method = asked.model.training.get("method", "such")
+        raise SettingsError(f"a model of method {method} has no propensities to debias clicks with")
+    if asked.log is None or asked.documents is None:
+        raise SettingsError("LETOR text needs the click log, and the features of its documents")
+    labelled = debiased_labels(asked.log, asked.documents, propensity, asked.max_weight)
+    write_letor(labelled, asked.out)
+    return Written(str(labelled), {"documents": labelled.document_count})
 
 
 def _by_context(log: ClickLog, propensity: Propensity) -> list[tuple[ClickLog, Propensity]]:

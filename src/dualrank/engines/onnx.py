@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.engines.target import Export, Written
 from dualrank.errors import DataError, SettingsError
+from dualrank.extras import require
 from dualrank.learning.model import Model
 from dualrank.storage import atomic_file
 from dualrank.version import __version__
@@ -29,13 +31,9 @@ def export_onnx(
     Returns the largest difference between the two on `sample`, by default on documents that are
     drawn around the training data. Above 1e-5 nothing is written.
     """
-    try:
-        import onnxruntime
-        from onnx import checker
-    except ImportError as error:
-        raise SettingsError("ONNX needs more packages: pip install 'dualrank[onnx]'") from error
+    onnxruntime = require("onnx", "onnxruntime")
     graph = _graph(model)
-    checker.check_model(graph)
+    require("onnx", "onnx.checker").check_model(graph)
     content = graph.SerializeToString()
     features = _around_training(model, seed) if sample is None else sample.astype(np.float32)
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
@@ -49,6 +47,15 @@ def export_onnx(
     with atomic_file(path) as file:
         file.write(content)
     return difference
+
+
+def to_onnx(asked: Export) -> Written:
+    """The target `onnx`: compared on the documents that are given, if there are some."""
+    sample = None if asked.documents is None else asked.documents.features
+    difference = export_onnx(asked.model, asked.out, sample, seed=asked.seed)
+    return Written(
+        f"differs from the model by at most {difference:.2g}", {"max_difference": difference}
+    )
 
 
 def _graph(model: Model) -> ModelProto:

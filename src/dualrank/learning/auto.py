@@ -52,8 +52,8 @@ def fit_best(
     checkpoint: Path | None = None,
     progress: Progress | None = None,
     watch: Watch | None = None,
-) -> Model:
-    """Train the candidates, and keep the one that is chosen."""
+) -> tuple[Model, dict[str, Model]]:
+    """Train the candidates: the one that is chosen, and all of them by their methods."""
     plans, not_harvested = candidates(log, plan)
     models = {}
     for number, (name, candidate) in enumerate(plans.items()):
@@ -69,7 +69,8 @@ def fit_best(
     chosen, why = models[choice.chosen], choice.to_dict()
     if not_harvested is not None:
         why["not_harvested"] = not_harvested
-    return replace(chosen, training={**chosen.training, "method": "auto", "auto": why})
+    training = {**chosen.training, "method": "auto", "auto": why}
+    return replace(chosen, training=training), models
 
 
 def _named(watch: Watch, name: str) -> Watch:

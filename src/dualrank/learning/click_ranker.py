@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
@@ -15,6 +14,11 @@ from dualrank.errors import DataError
 from dualrank.learning.fit import fit
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN
+
+try:  # What scikit-learn's own tools ask of an estimator; fitting and predicting do without.
+    from sklearn.base import BaseEstimator
+except ImportError:
+    BaseEstimator = object
 
 
 class ClickRanker(BaseEstimator):

@@ -12,7 +12,7 @@ from dualrank.errors import DataError, SettingsError
 from dualrank.learning.dual_estimate import check_refits, estimate_by_dual_learning
 from dualrank.learning.regression_em import estimate_by_regression_em
 from dualrank.propensity.bootstrap import RESAMPLES
-from dualrank.propensity.estimators import ESTIMATORS, estimate, require_shuffled
+from dualrank.propensity.estimators import ESTIMATORS, Estimator, estimate, require_shuffled
 from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.ranker import RankerSettings
@@ -36,7 +36,7 @@ def estimate_propensities(
     log: ClickLog,
     dataset: Dataset | None = None,
     *,
-    methods: Sequence[str] | None = None,
+    methods: Sequence[str | Estimator] | None = None,
     ranker: RankerSettings | None = None,
     over: Literal["auto", "queries", "sessions"] = "auto",
     resamples: int = RESAMPLES,
@@ -45,14 +45,14 @@ def estimate_propensities(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Estimates:
-    """Estimate examination by every method, or by those that are named.
+    """Estimate examination by every method, or by those that are named or given as functions.
 
     Whoever names `randomisation` says that the lists were shuffled; otherwise the log must show it.
     `ranker` is what regression-EM (by default linear) and dual learning (by default a network)
     score documents with; `refits` and `settings` are for dual learning.
     """
     for method in methods or ():
-        if method not in METHODS:
+        if isinstance(method, str) and method not in METHODS:
             raise SettingsError(f"there is no estimator {method!r}; there are {', '.join(METHODS)}")
     check_refits(refits)
     if log.lists.depth < 2:
@@ -60,8 +60,8 @@ def estimate_propensities(
     grouped = GroupedClicks.of(log, over, seed)
     estimates = Estimates()
 
-    def find(method: str) -> Propensity:
-        if method in ESTIMATORS:
+    def find(method: str | Estimator) -> Propensity:
+        if not isinstance(method, str) or method in ESTIMATORS:
             if method == "randomisation" and methods is None:
                 require_shuffled(grouped)
             return estimate(grouped, method, resamples=resamples, seed=seed)
@@ -81,8 +81,9 @@ def estimate_propensities(
         )
 
     for method in METHODS if methods is None else dict.fromkeys(methods):
+        name = method if isinstance(method, str) else getattr(method, "__name__", "own")
         try:
-            estimates.found[method] = find(method)
+            estimates.found[name] = find(method)
         except DataError as error:
-            estimates.refused[method] = str(error)
+            estimates.refused[name] = str(error)
     return estimates

@@ -44,4 +44,4 @@ def fit(
         return train_one(source, dataset, plan, checkpoint=path, progress=progress, watch=watch)
     if not isinstance(source, ClickLog):
         raise SettingsError("method auto chooses by clicks that are held out of a log")
-    return fit_best(source, dataset, plan, checkpoint=path, progress=progress, watch=watch)
+    return fit_best(source, dataset, plan, checkpoint=path, progress=progress, watch=watch)[0]

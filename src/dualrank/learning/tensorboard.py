@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 
-from dualrank.errors import SettingsError
+from dualrank.extras import require
 from dualrank.learning.loop import Loop, Watch
 
 EVERY = 20
@@ -15,11 +14,7 @@ EVERY = 20
 
 def require_tensorboard() -> None:
     """Say how to get TensorBoard where it is not installed."""
-    if find_spec("tensorboard") is None:
-        raise SettingsError(
-            "TensorBoard is not installed, and its event files are written by it: "
-            "pip install 'dualrank[tensorboard]'"
-        )
+    require("tensorboard", "tensorboard")
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,10 @@ from dualrank.pages.text_features import FEATURE_NAMES, Parameters, feature_bloc
 from dualrank.pages.tokens import Tokeniser
 from dualrank.pages.word_counts import PageCounts, QueryWords, count_words
 from dualrank.storage import atomic_file
+
+_NAMED = 3
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +68,17 @@ class Extraction:
             feature_names=FEATURE_NAMES,
         )
 
+    def warn(self) -> None:
+        """Name what was left out: pages, queries, candidates."""
+        unreadable = [f"{each.place} ({each.reason})" for each in self.pages.unreadable]
+        unknown = [f"{document} of query {query}" for query, document in self.candidates.unknown]
+        warn_of("pages that cannot be read", unreadable)
+        warn_of(
+            "pages that come again under a doc_id, of which the first counts", self.pages.repeated
+        )
+        warn_of("queries without any candidate", self.candidates.without)
+        warn_of("candidates that are not there, and left out", unknown)
+
     def write(self, path: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """Write Parquet keyed by `query_id, doc_id` with a column per feature, block by block."""
         pairs = self.candidates
@@ -90,6 +106,13 @@ class Extraction:
                 out.write_table(pa.Table.from_arrays([pa.array(c) for c in columns], schema=schema))
                 if progress:
                     progress(min(block.stop, len(pairs.queries)), len(pairs.queries))
+
+
+def warn_of(what: str, names: Sequence[str]) -> None:
+    """Say how many there are, and name the first."""
+    if names:
+        more = ", …" if len(names) > _NAMED else ""
+        logger.warning("%s: %d in all (%s%s)", what, len(names), ", ".join(names[:_NAMED]), more)
 
 
 def extract(

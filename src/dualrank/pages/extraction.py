@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
-
+from dualrank.extras import require
 from dualrank.pages.markup import simplify
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborNode
 
 MAX_BYTES = 2 << 20
 """What stands beyond this in a page is not read."""
@@ -49,7 +52,8 @@ def extract_fields(text: str, url: str = "") -> Fields:
     >>> extract_fields("<title>A &amp; B</title><nav>Home</nav><p>Some te<b>x</b>t")
     Fields(url='', title='A & B', content='Some text', surroundings='Home')
     """
-    tree = LexborHTMLParser(simplify(text.encode("utf-8", "replace")))
+    lexbor = require("pages", "selectolax.lexbor")
+    tree = lexbor.LexborHTMLParser(simplify(text.encode("utf-8", "replace")))
     title = _text_of(tree.css_first("head title") or tree.css_first("title"))
     canonical = None if url else tree.css_first("link[rel=canonical]")
     if canonical is not None:

@@ -6,16 +6,19 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
-
-import tantivy
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from dualrank.errors import DataError, SettingsError
+from dualrank.extras import require
 from dualrank.pages.sources import Batch, PageSource, Unreadable
 from dualrank.pages.stream import map_stream
 from dualrank.pages.tokens import Tokeniser
-from dualrank.pages.word_counts import FIELDS
+from dualrank.pages.word_counts import FIELDS, words_of
 from dualrank.storage import write_text
+
+if TYPE_CHECKING:
+    import tantivy
 
 FORMAT = 1
 _NOTE = "dualrank.json"
@@ -61,13 +64,13 @@ class PageIndex:
         folder = Path(path)
         note = folder / _NOTE
         if not note.is_file():
-            raise DataError(f"{path}: this is no index; make one with 'dualrank index PAGES'")
+            raise DataError(f"{path}: this is no index of pages")
         try:
             held = json.loads(note.read_text(encoding="utf-8"))
             if held["format"] != FORMAT:
                 raise DataError(f"{path}: the index has format {held['format']}, not {FORMAT}")
             tokeniser = Tokeniser(**held["tokeniser"])
-            index = tantivy.Index.open(str(folder))
+            index = _tantivy().Index.open(str(folder))
         except (ValueError, KeyError, TypeError, OSError) as error:
             raise DataError(f"{path}: the index is damaged ({error})") from error
         return cls(folder, index, tokeniser)
@@ -85,8 +88,9 @@ class PageIndex:
             return found
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise DataError(f"{path}: there is something else; give a new or empty folder")
+        _tantivy()
         folder.mkdir(parents=True, exist_ok=True)
-        index = tantivy.Index(_schema(), str(folder))
+        index = _tantivy().Index(_schema(), str(folder))
         note = {"format": FORMAT, "tokeniser": asdict(tokeniser)}
         write_text(folder / _NOTE, json.dumps(note, indent=1) + "\n")
         return cls(folder, index, tokeniser)
@@ -122,7 +126,7 @@ class PageIndex:
                     seen.add(page["doc_id"])
                     if replacing:
                         writer.delete_documents_by_term("doc_id", page["doc_id"])
-                    writer.add_document(tantivy.Document(**page))
+                    writer.add_document(_tantivy().Document(**page))
             if progress:
                 progress(batch.done, source.total)
         if not seen:
@@ -137,20 +141,22 @@ class PageIndex:
         if field not in FIELDS:
             raise SettingsError(f"the field is one of {', '.join(FIELDS)}, not {field!r}")
         words = dict.fromkeys(self.tokeniser.words(query))
-        schema = self._index.schema
-        terms = [
-            (tantivy.Occur.Should, tantivy.Query.term_query(schema, field, word, "freq"))
-            for word in words
-        ]
+        schema, query_of = self._index.schema, _tantivy().Query
+        should = _tantivy().Occur.Should
+        terms = [(should, query_of.term_query(schema, field, word, "freq")) for word in words]
         if not terms:
             return []
         searcher = self._index.searcher()
-        found = searcher.search(tantivy.Query.boolean_query(terms), k, count=False)
+        found = searcher.search(query_of.boolean_query(terms), k, count=False)
         return [_hit(searcher.doc(address), score) for score, address in found.hits]
 
 
+def _tantivy() -> ModuleType:
+    return require("pages", "tantivy")
+
+
 def _schema() -> tantivy.Schema:
-    builder = tantivy.SchemaBuilder()
+    builder = _tantivy().SchemaBuilder()
     builder.add_text_field("doc_id", stored=True, tokenizer_name="raw")
     for name in FIELDS:
         builder.add_text_field(name, tokenizer_name="whitespace", index_option="freq")
@@ -160,10 +166,8 @@ def _schema() -> tantivy.Schema:
 
 
 def _hit(document: Any, score: float) -> Hit:
-    values = {name: document.get_first(name) or "" for name in ("shown_url", "shown_title")}
-    return Hit(
-        document.get_first("doc_id"), float(score), values["shown_url"], values["shown_title"]
-    )
+    url, title = (document.get_first(name) or "" for name in ("shown_url", "shown_title"))
+    return Hit(document.get_first("doc_id"), float(score), url, title)
 
 
 @dataclass(frozen=True)
@@ -179,16 +183,12 @@ class _Cut:
                 pages.append(page)
                 continue
             fields = page.fields
-            url = " ".join(self.tokeniser.url_words(fields.url))
-            texts = (fields.title, fields.content, fields.surroundings)
-            title, content, around = (" ".join(self.tokeniser.words(text)) for text in texts)
+            texts = [" ".join(words) for words in words_of(fields, self.tokeniser)]
+            by_field = dict(zip(FIELDS, [*texts[:-1], " ".join(texts)], strict=True))
             pages.append(
                 {
                     "doc_id": page.doc_id,
-                    "url": url,
-                    "title": title,
-                    "content": content,
-                    "whole": " ".join((url, title, content, around)),
+                    **by_field,
                     "shown_url": fields.url[:2000],
                     "shown_title": fields.title[:500],
                 }

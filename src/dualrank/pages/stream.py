@@ -60,7 +60,7 @@ def map_stream(
             yield done, future.result()
     except BrokenProcessPool as error:
         raise DataError(
-            "a process that read pages was killed, for want of memory perhaps; --jobs 1 needs less"
+            "a process that read pages was killed, for want of memory perhaps; jobs=1 needs less"
         ) from error
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

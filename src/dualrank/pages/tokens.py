@@ -7,9 +7,11 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 from urllib.parse import unquote
 
 from dualrank.errors import SettingsError
+from dualrank.extras import require
 
 # Signs that are written upon or around a letter are part of the word: Arabic, Indic, Thai …
 _MARKS = (
@@ -50,24 +52,21 @@ class Tokeniser:
     ['ranker', 'rank']
     """
 
-    stemmer: str | None = None
-    stop_words: bool = False
-    chinese: bool = False
+    stemmer: Annotated[
+        str | None, "Cut words to their stems, such as english, german, russian."
+    ] = None
+    stop_words: Annotated[bool, "Leave English stop words out."] = False
+    chinese: Annotated[bool, "Cut Chinese into words (extra dualrank\\[chinese])."] = False
 
     def __post_init__(self) -> None:
         if self.stemmer is not None:
-            import Stemmer
-
-            if self.stemmer not in Stemmer.algorithms():
-                known = ", ".join(Stemmer.algorithms())
-                raise SettingsError(f"there is no stemmer {self.stemmer!r}; known are {known}")
-        if self.chinese:
-            try:
-                import rjieba  # noqa: F401
-            except ImportError as error:
+            known = require("pages", "Stemmer").algorithms()
+            if self.stemmer not in known:
                 raise SettingsError(
-                    "Chinese words need one more package: pip install 'dualrank[chinese]'"
-                ) from error
+                    f"there is no stemmer {self.stemmer!r}; known are {', '.join(known)}"
+                )
+        if self.chinese:
+            require("chinese", "rjieba")
 
     def words(self, text: str) -> list[str]:
         """The words of a text, in their order."""
@@ -97,15 +96,11 @@ class Tokeniser:
 
     @cached_property
     def _stem(self) -> Callable[[list[str]], list[str]]:
-        import Stemmer
-
-        return Stemmer.Stemmer(self.stemmer).stemWords
+        return require("pages", "Stemmer").Stemmer(self.stemmer).stemWords
 
     @cached_property
     def _cut(self) -> Callable[[str], list[str]]:
-        import rjieba
-
-        return rjieba.cut
+        return require("chinese", "rjieba").cut
 
     def __reduce__(self) -> tuple[type[Tokeniser], tuple[str | None, bool, bool]]:
         return Tokeniser, (self.stemmer, self.stop_words, self.chinese)

@@ -19,10 +19,5 @@ def click_through(grouped: GroupedClicks) -> Evidence:
     """Clicks and impressions per position and group."""
     clicks = grouped.sum_by_group(grouped.clicks)
     shown = grouped.sum_by_group(grouped.mask * grouped.sessions[:, None])
-
-    def missing(k: int) -> str:
-        return f"position {k + 1} was never clicked in {grouped.impressions[k]} sessions"
-
-    return Evidence(
-        "click-through", np.stack([clicks, shown], axis=1), log_ratio, grouped.impressions, missing
-    )
+    sums = np.stack([clicks, shown], axis=1)
+    return Evidence("click-through", sums, log_ratio, grouped.impressions, grouped.unclicked)

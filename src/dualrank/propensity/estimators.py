@@ -1,8 +1,12 @@
-"""Every way to estimate examination from clicks alone, by name; others train (`learning`)."""
+"""Every way to estimate examination from clicks alone, by name.
+
+Those that need features too, and train something, are in `learning.estimates`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -20,29 +24,41 @@ from dualrank.propensity.randomisation import position_memory, shuffled
 # Beyond this share of a position explained by the document, lists were not shuffled.
 SHUFFLED_BELOW = 0.05
 
-ESTIMATORS: dict[str, Callable[[GroupedClicks], Evidence]] = {
+Estimator = Callable[[GroupedClicks], Evidence]
+
+ESTIMATORS: dict[str, Estimator] = {
     "click-through": click_through,
     "randomisation": shuffled,
     "pair-swaps": pair_swaps,
-    "harvest-pivot": lambda grouped: harvest(grouped, "pivot"),
-    "harvest-adjacent": lambda grouped: harvest(grouped, "adjacent"),
-    "harvest-all-pairs": lambda grouped: harvest(grouped, "all-pairs"),
+    "harvest-pivot": partial(harvest, way="pivot"),
+    "harvest-adjacent": partial(harvest, way="adjacent"),
+    "harvest-all-pairs": partial(harvest, way="all-pairs"),
     "pbm": position_based_model,
 }
 
 
 def estimate(
-    log: ClickLog | GroupedClicks, method: str, *, resamples: int = RESAMPLES, seed: int = 0
+    log: ClickLog | GroupedClicks,
+    method: str | Estimator,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
 ) -> Propensity:
     """Examination by one method, with 95% intervals and the support of each position.
 
-    A log that is counted already (`GroupedClicks.of`) is not counted again. Where the log does not
-    determine even the second position, the error says why.
+    `method` is one of `ESTIMATORS`, or a function of your own from counted clicks to `Evidence`;
+    one that needs more than clicks gets it by `functools.partial`. A log that is counted already
+    (`GroupedClicks.of`) is not counted again. Where the log does not determine even the second
+    position, the error says why.
     """
-    if method not in ESTIMATORS:
-        raise SettingsError(f"there is no estimator {method!r}; there are {', '.join(ESTIMATORS)}")
+    if isinstance(method, str):
+        if method not in ESTIMATORS:
+            raise SettingsError(
+                f"there is no estimator {method!r}; there are {', '.join(ESTIMATORS)}"
+            )
+        method = ESTIMATORS[method]
     grouped = log if isinstance(log, GroupedClicks) else GroupedClicks.of(log, seed=seed)
-    return with_intervals(ESTIMATORS[method](grouped), grouped, resamples=resamples, seed=seed)
+    return with_intervals(method(grouped), grouped, resamples=resamples, seed=seed)
 
 
 def require_shuffled(grouped: GroupedClicks) -> None:

@@ -10,3 +10,4 @@ from .ranker import RankerSettings as RankerSettings
 from .ranker import Signal as Signal
 from .ranker import Step as Step
 from .ranking_svm import RankingSVM as RankingSVM
+from .ranking_svm import SVMSolution as SVMSolution

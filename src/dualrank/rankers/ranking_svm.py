@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -159,7 +159,7 @@ class RankingSVM(RankerSettings):
 
     def build(self, inputs: int, seed: int = 0) -> SVMRanker:
         """A ranker that has learned nothing yet."""
-        return SVMRanker(inputs, self)
+        return SVMRanker(inputs, replace(self, seed=seed))
 
     def fit_grades(self, dataset: Dataset, *, progress: Progress | None = None) -> SVMSolution:
         """Learn from graded documents: the higher grade above the lower, within each query."""

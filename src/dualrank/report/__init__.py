@@ -1,1 +1,10 @@
-"""Tables, figures and one self-contained HTML page."""
+"""Tables, figures and pages, of any piece of work.
+
+What other rooms use is listed in `__init__.pyi`; each name is imported when it is first used.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+del lazy_loader

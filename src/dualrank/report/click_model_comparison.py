@@ -9,13 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrank.clicks.models.comparison import Score
-from dualrank.report.drawing import EDGE, TEXT, label_ends, new_figure, title
+from dualrank.report.drawing import (
+    EDGE,
+    few_ticks,
+    label_ends,
+    name_rows,
+    new_figure,
+    title,
+    write_at_right,
+)
+from dualrank.report.table import Cell, Row, Table, with_best
 from dualrank.report.theme import LIGHT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from rich.table import Table
 
 _COLORS = {
     "pbm": "blue",
@@ -33,51 +41,23 @@ _FAR = 1.5
 
 def comparison_table(scores: Sequence[Score]) -> Table:
     """Log-likelihood per session and perplexity, the best of each column in bold."""
-    values = np.array(
-        [(-s.log_likelihood, s.perplexity, s.perplexity_given_clicks) for s in scores]
-    )
-    headings = ["log-likelihood", "perplexity", "perplexity given clicks above"]
-    return _table(scores, headings, values, decimals=4, negative=(0,))
+    columns = ("log-likelihood", "perplexity", "perplexity given clicks above")
+    rows = []
+    for score in scores:
+        values = (score.log_likelihood, score.perplexity, score.perplexity_given_clicks)
+        rows.append(Row(score.model, tuple(Cell(value, decimals=4) for value in values)))
+    return Table(columns, with_best(rows, lowest=(1, 2)), corner="model")
 
 
 def rank_table(scores: Sequence[Score], *, given_clicks: bool) -> Table:
     """Perplexity at every rank."""
-    values = np.array([_per_rank(score, given_clicks=given_clicks) for score in scores])
-    headings = [f"@{rank}" for rank in range(1, values.shape[1] + 1)]
-    return _table(scores, headings, values, decimals=3)
-
-
-def _table(
-    scores: Sequence[Score],
-    headings: Sequence[str],
-    values: NDArray[np.float64],
-    *,
-    decimals: int,
-    negative: tuple[int, ...] = (),
-) -> Table:
-    """Low is good, also in columns that are printed `negative`."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("model", no_wrap=True)
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
-    texts = [
-        [
-            "–" if np.isnan(v) else f"{-v if i in negative else v:.{decimals}f}"
-            for i, v in enumerate(row)
-        ]
-        for row in values
+    rows = [
+        Row(score.model, tuple(map(Cell, _per_rank(score, given_clicks=given_clicks))))
+        for score in scores
     ]
-    lowest = np.where(np.isnan(values), np.inf, values).argmin(axis=0)
-    best = [texts[row][column] for column, row in enumerate(lowest)]
-    for score, row_texts in zip(scores, texts, strict=True):
-        marked = [
-            f"[bold]{text}[/]" if text == top else text
-            for text, top in zip(row_texts, best, strict=True)
-        ]
-        table.add_row(score.model, *marked)
-    return table
+    ranks = range(len(rows[0].cells))
+    columns = tuple(f"@{rank + 1}" for rank in ranks)
+    return Table(columns, with_best(rows, lowest=ranks), corner="model")
 
 
 def comparison_figure(scores: Sequence[Score]) -> Figure:
@@ -94,26 +74,11 @@ def comparison_figure(scores: Sequence[Score]) -> Figure:
     for y, score in enumerate(ranked):
         color = LIGHT[_COLORS.get(score.model, "gray")]
         far = score.log_likelihood < edge
-        left.plot(
-            [max(score.log_likelihood, edge)], [y], "<" if far else "o", color=color, ms=7, **EDGE
-        )
-        left.annotate(
-            f"{score.log_likelihood:.3f}".replace("-", "−"),
-            (1.0, y),
-            xycoords=("axes fraction", "data"),
-            xytext=(4, 0),
-            textcoords="offset points",
-            va="center",
-            color=LIGHT["ink"],
-            fontsize=TEXT,
-        )
-    left.set_yticks(range(len(ranked)), [score.model for score in ranked])
-    left.tick_params(axis="y", labelcolor=LIGHT["ink"])
-    left.set_ylim(-0.6, len(ranked) - 0.4)
-    left.margins(x=0.06)
-    left.grid(visible=False, axis="y")
-    left.grid(axis="x", color=LIGHT["line"], lw=0.8)
-    left.locator_params(axis="x", nbins=5)
+        marker = "<" if far else "o"
+        left.plot([max(score.log_likelihood, edge)], [y], marker, color=color, ms=7, **EDGE)
+        write_at_right(left, y, f"{score.log_likelihood:.3f}".replace("-", "−"))
+    name_rows(left, [score.model for score in ranked])
+    few_ticks(left, "x")
     title(left, "Log-likelihood per session, held out")
     _draw_ranks(figure, right, scores)
     return figure

@@ -1,92 +1,130 @@
-"""The results in a terminal: verdict, table, examination curve, where the files are."""
+"""A sheet in a terminal: tables, verdict, points, examination curve, where the files are."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualrank.report.curves import propensity_curves, true_examination
-from dualrank.report.labels import method
-from dualrank.report.result_table import ResultTable
-from dualrank.report.results import Results
-from dualrank.report.verdict import verdict
+import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
+
+    from dualrank.diagnostics.point import Point
+    from dualrank.report.sheet import Sheet
 
 # One line of a bar holds two: the upper half is learned, the lower half is true.
 _BOTH, _LEARNED, _TRUE = "█", "▀", "▄"
-_WIDEST = 60
+_WIDEST_BAR = 60
+_WIDEST = 100
 # For terminals that know no Unicode; character by character, so that columns stay in line.
-_PLAIN = str.maketrans("█▀▄⁺⁻−±≤’", "#^_+--~<'")
+_PLAIN = str.maketrans("█▀▄⁺⁻−±≤’✓✗·→", "#^_+--~<'+x.>")
+_COLORS = {"good": "green", "warning": "yellow", "failed": "red", "not measured": "dim"}
 
 
-def print_report(results: Results, console: Console, files: Sequence[Path] = ()) -> None:
-    """Print what a person wants to see at the end of an experiment."""
+@dataclass(frozen=True, eq=False)
+class Bars:
+    """A learned examination curve against the true one where that is known, by position."""
+
+    label: str
+    learned: NDArray[np.float64]
+    truth: NDArray[np.float64] | None = None
+
+    def lines(self, width: int) -> list[Text]:
+        """A bar per position; where the two differ, half as high, in the longer one's colour."""
+        from rich.text import Text
+
+        learned, truth = self.learned, self.truth
+        if truth is not None and len(truth) < len(learned):
+            truth = None
+        title = "Examination by position"
+        columns = f"{'learned':>9}" + (f"{'true':>7}" if truth is not None else "")
+        room = max(4, min(_WIDEST_BAR, width - 3 - len(columns) - 2))
+        highest = [1.0, float(learned.max()), *([] if truth is None else [float(truth.max())])]
+        scale = room / max(highest)
+        lines = [Text(f"{title:<{3 + room}}"[: 3 + room] + columns, style="bold")]
+        for i, value in enumerate(learned):
+            long = round(float(value) * scale)
+            other = long if truth is None else round(float(truth[i]) * scale)
+            line = Text(f"{i + 1:>2} ").append(_BOTH * min(long, other), "blue")
+            line.append(_LEARNED * (long - other), "blue").append(_TRUE * (other - long), "yellow")
+            line.append(" " * (room - max(long, other)) + f"{value:>9.2f}")
+            if truth is not None:
+                line.append(f"{truth[i]:>7.2f}", "dim")
+            lines.append(line)
+        if truth is not None:
+            legend = Text(f"   {_LEARNED} ", "blue").append(f"learned ({self.label})   ", "dim")
+            lines.append(legend.append(f"{_TRUE} ", "yellow").append("true", "dim"))
+        return lines
+
+
+def show(sheet: Sheet, console: Console, files: Sequence[Path] = ()) -> None:
+    """Print a sheet; see `Sheet.show`."""
     if not console.options.ascii_only:
-        _print(results, console, files)
+        _show(sheet, console, files)
         return
     with console.capture() as capture:
-        _print(results, console, files)
+        _show(sheet, console, files)
     text = capture.get().translate(_PLAIN)
     console.file.write(text.encode(console.encoding, "replace").decode(console.encoding))
 
 
-def _print(results: Results, console: Console, files: Sequence[Path]) -> None:
+def _show(sheet: Sheet, console: Console, files: Sequence[Path]) -> None:
     from rich.text import Text
 
-    table = ResultTable.from_results(results)
-    if table.rows and table.metrics:
-        console.print(table.rich(console.width))
-        console.print(Text(table.note, style="dim"))
+    width = min(console.width, _WIDEST)
+    tables = [section for section in sheet.sections if section.table is not None]
+    for section in tables:
+        assert section.table is not None
+        if len(tables) > 1:
+            console.print(Text(section.title, "bold"))
+        console.print(section.table.rich(console.width))
+        for text in (section.table.note, str(section.text)):
+            if text:
+                console.print(Text(text, style="dim"), width=width)
         console.print()
-    if sentences := verdict(results):
-        console.print(Text(sentences[0], style="bold").append(" " + " ".join(sentences[1:]), ""))
+    if sheet.verdict:
+        first, *others = sheet.verdict
+        console.print(Text(first, "bold").append(" " + " ".join(others), "not bold"), width=width)
         console.print()
-    bars = examination_bars(results, min(console.width, 100))
-    for line in bars:
-        console.print(line, no_wrap=True, overflow="ellipsis")
-    if bars:
+    points = [point for section in sheet.sections for point in section.points]
+    if points:
+        console.print(_points_table(points, width))
+        counts = [(status, sum(point.status == status for point in points)) for status in _COLORS]
+        said = ", ".join(f"{count} {status}" for status, count in counts if count)
+        console.print()
+        console.print(Text(said, "dim"))
+    if sheet.bars is not None:
+        for line in sheet.bars.lines(width):
+            console.print(line, no_wrap=True, overflow="ellipsis")
         console.print()
     if files:
         _print_files(files, console)
 
 
-def examination_bars(results: Results, width: int) -> list[Text]:
-    """The learned examination curve against the true one, a bar per position.
-
-    Where the two differ, the bar is half as high and has the colour of the longer one.
-    """
+def _points_table(points: Sequence[Point], width: int) -> Table:
+    from rich.table import Table
     from rich.text import Text
 
-    curves = propensity_curves(results)
-    if not curves:
-        return []
-    name = next(iter(curves))
-    learned, truth = curves[name][0], true_examination(results)
-    if truth is None or len(truth) < len(learned):
-        truth = None
-    title = "Examination by position"
-    columns = f"{'learned':>9}" + (f"{'true':>7}" if truth is not None else "")
-    room = max(4, min(_WIDEST, width - 3 - len(columns) - 2))
-    scale = room / max(1.0, float(learned.max()), *([] if truth is None else [float(truth.max())]))
-    lines = [Text(f"{title:<{3 + room}}"[: 3 + room] + columns, style="bold")]
-    for i, value in enumerate(learned):
-        long = round(float(value) * scale)
-        other = long if truth is None else round(float(truth[i]) * scale)
-        line = Text(f"{i + 1:>2} ").append(_BOTH * min(long, other), "blue")
-        line.append(_LEARNED * (long - other), "blue").append(_TRUE * (other - long), "yellow")
-        line.append(" " * (room - max(long, other)) + f"{value:>9.2f}")
-        if truth is not None:
-            line.append(f"{truth[i]:>7.2f}", "dim")
-        lines.append(line)
-    if truth is not None:
-        legend = Text(f"   {_LEARNED} ", "blue").append(f"learned ({method(name).label})   ", "dim")
-        lines.append(legend.append(f"{_TRUE} ", "yellow").append("true", "dim"))
-    return lines
+    from dualrank.report.sheet import MARKS
+
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0), width=width)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(ratio=1)
+    for point in points:
+        words = Text(point.meaning)
+        if point.advice:
+            words.append(f"\n→ {point.advice}", "dim")
+        mark = Text(MARKS[point.status], _COLORS[point.status])
+        table.add_row(mark, Text(point.name, "bold"), words)
+    return table
 
 
 def _print_files(files: Sequence[Path], console: Console) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.extras import require
 from dualrank.report.theme import LIGHT
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def new_figure(
     columns: int, height: float = SIZE[1], width: float = SIZE[0]
 ) -> tuple[Figure, list[Axes]]:
     """Panels side by side, without frames, with faint lines to read values by."""
+    require("charts", "matplotlib")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width * columns, height), layout="constrained")
@@ -48,11 +50,7 @@ def new_figure(
 
 def title(ax: Axes, text: str, *, whole_figure: bool = False) -> None:
     """Write what is shown above it, at the left."""
-    style: dict[str, Any] = {
-        "color": LIGHT["ink"],
-        "fontsize": TEXT + 1,
-        "fontweight": "bold",
-    }
+    style: dict[str, Any] = {"color": LIGHT["ink"], "fontsize": TEXT + 1, "fontweight": "bold"}
     if whole_figure:
         ax.figure.suptitle(plain(text), x=0.01, ha="left", **style)
     else:
@@ -86,6 +84,32 @@ def label_ends(
             fontsize=TEXT,
             annotation_clip=False,
         )
+
+
+def name_rows(ax: Axes, labels: Sequence[str]) -> None:
+    """Write what stands on the rows 0, 1, … of a figure whose values go from left to right."""
+    ax.set_yticks(range(len(labels)), [plain(label) for label in labels])
+    ax.tick_params(axis="y", labelcolor=LIGHT["ink"])
+    ax.set_ylim(-0.6, len(labels) - 0.4)
+    ax.margins(x=0.06)
+    ax.grid(visible=False, axis="y")
+    ax.grid(axis="x", color=LIGHT["line"], lw=0.8)
+    ax.spines["bottom"].set_visible(False)
+
+
+def write_at_right(ax: Axes, y: float, text: str, *, bold: bool = False) -> None:
+    """Write the value of a row at the right edge."""
+    ax.annotate(
+        text,
+        (1.0, y),
+        xycoords=("axes fraction", "data"),
+        xytext=(4, 0),
+        textcoords="offset points",
+        va="center",
+        color=LIGHT["ink"],
+        fontsize=TEXT,
+        fontweight="bold" if bold else "normal",
+    )
 
 
 def few_ticks(ax: Axes, axis: Literal["x", "y"]) -> None:

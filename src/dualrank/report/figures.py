@@ -6,7 +6,7 @@ standard deviation over seeds on both sides of the mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dualrank.propensity.propensity import Propensity
 from dualrank.report.curves import (
+    Curve,
     inverse,
     learning_curve,
     over_seeds,
@@ -25,12 +26,13 @@ from dualrank.report.drawing import (
     EDGE,
     LEGEND,
     SIZE,
-    TEXT,
     few_ticks,
     label_ends,
+    name_rows,
     new_figure,
     plain,
     title,
+    write_at_right,
 )
 from dualrank.report.labels import (
     main_metric,
@@ -75,17 +77,13 @@ def propensity_figure(
         for name, curve in curves.items():
             mean, low, high = inverse(curve) if weight else curve
             method_line(ax, name, _positions(mean), mean, low, high, _CURVE_LABELS.get(name))
-        log = weight and ax.dataLim.y1 > 40
+        log = weight and bool(ax.dataLim.y1 > 40)
         if log:
             log_scale(ax)
         else:
             ax.set_ylim(0, None)
-        title(
-            ax,
-            f"Inverse propensity weight{' (log scale)' if log else ''}"
-            if weight
-            else "Examination, relative to position 1",
-        )
+        heading = "Inverse propensity weight" + " (log scale)" * log
+        title(ax, heading if weight else "Examination, relative to position 1")
         ax.set_xlabel("position")
         ax.set_xticks(_positions(next(iter(curves.values()))[0]))
         ax.legend(loc="upper left" if weight else "upper right", **LEGEND)
@@ -110,31 +108,14 @@ def metric_figure(results: Results, metric: str | None = None) -> Figure | None:
         ax.axvline(values["dla"].mean(), color=LIGHT["blue"], lw=0.8, ls=(0, (2, 3)), zorder=1)
     for y, name in enumerate(ranked):
         look, seeds = method(name), values[name]
-        color = LIGHT[look.color]
+        color, mean = LIGHT[look.color], seeds.mean()
         ax.plot(seeds, np.full(len(seeds), y), "o", color=color, ms=4, alpha=0.3, mew=0, zorder=2)
         if len(seeds) > 1:
-            spread = seeds.std(ddof=1)
-            ends = [seeds.mean() - spread, seeds.mean() + spread]
+            ends = [mean - seeds.std(ddof=1), mean + seeds.std(ddof=1)]
             ax.plot(ends, [y, y], color=color, lw=2, solid_capstyle="round", zorder=3)
-        ax.plot([seeds.mean()], [y], look.marker, color=color, ms=7.5, zorder=4, **EDGE)
-        ax.annotate(
-            f"{seeds.mean():.3f}",
-            (1.0, y),
-            xycoords=("axes fraction", "data"),
-            xytext=(4, 0),
-            textcoords="offset points",
-            va="center",
-            color=LIGHT["ink"],
-            fontsize=TEXT,
-            fontweight="bold" if name == "dla" else "normal",
-        )
-    ax.set_yticks(range(len(ranked)), [plain(method(name).label) for name in ranked])
-    ax.tick_params(axis="y", labelcolor=LIGHT["ink"])
-    ax.set_ylim(-0.6, len(ranked) - 0.4)
-    ax.margins(x=0.06)
-    ax.grid(visible=False, axis="y")
-    ax.grid(axis="x", color=LIGHT["line"], lw=0.8)
-    ax.spines["bottom"].set_visible(False)
+        ax.plot([mean], [y], look.marker, color=color, ms=7.5, zorder=4, **EDGE)
+        write_at_right(ax, y, f"{mean:.3f}", bold=name == "dla")
+    name_rows(ax, [method(name).label for name in ranked])
     few_ticks(ax, "x")
     title(ax, f"{metric_label(metric)} on test queries", whole_figure=True)
     return figure
@@ -145,23 +126,17 @@ def learning_curve_figure(results: Results, metric: str | None = None) -> Figure
     metric = metric or main_metric(results)
     if metric is None or swept_setting(results) is not None:
         return None
-    curves = {}
+    lines = {}
     for name in ordered_methods(results):
         if (curve := learning_curve(results.of(name), metric)) is not None:
-            curves[name] = curve
-    if not curves:
-        return None
-    figure, (ax,) = new_figure(1)
-    for name, (steps, seeds) in curves.items():
-        method_line(ax, name, steps, *over_seeds(seeds), marks=False)
-    ends = {name: float(seeds[:, -1].mean()) for name, (_, seeds) in curves.items()}
-    last = {name: float(steps[-1]) for name, (steps, _) in curves.items()}
-    ax.set_xlabel("training steps")
-    few_ticks(ax, "x")
-    ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    title(ax, f"{metric_label(metric)} on validation queries")
-    label_ends(figure, ax, last, ends, method_labels(ends))
-    return figure
+            lines[name] = curve[0], over_seeds(curve[1])
+
+    def axes(ax: Axes) -> None:
+        few_ticks(ax, "x")
+        ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+
+    heading = f"{metric_label(metric)} on validation queries"
+    return lines_figure(lines, heading, "training steps", axes, marks=False)
 
 
 def sweep_figure(results: Results, x: str = "eta", metric: str | None = None) -> Figure | None:
@@ -176,24 +151,42 @@ def sweep_figure(results: Results, x: str = "eta", metric: str | None = None) ->
     for name in ordered_methods(results):
         if (line := sweep_curve(results.of(name), x, metric)) is not None:
             lines[name] = line
+
+    def axes(ax: Axes) -> None:
+        swept = sorted({at for places, _ in lines.values() for at in places})
+        if metric == "mse":
+            log_scale(ax)
+        if swept[0] > 0 and swept[-1] >= _WIDE * swept[0]:
+            ax.set_xscale("log")
+            ax.minorticks_off()
+        ax.set_xticks(swept)
+        ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+
+    error = "Squared error of the weights (log scale)"
+    heading = error if metric == "mse" else metric_label(metric)
+    return lines_figure(lines, heading, setting_label(x), axes)
+
+
+def lines_figure(
+    lines: Mapping[str, tuple[NDArray[Any], Curve]],
+    heading: str,
+    x_label: str,
+    axes: Callable[[Axes], None],
+    *,
+    marks: bool = True,
+) -> Figure | None:
+    """One line per method over its places, with the band of its spread and its label at the end.
+
+    `axes` sets scales and ticks once the lines are drawn. None where there are no lines.
+    """
     if not lines:
         return None
     figure, (ax,) = new_figure(1)
     for name, (places, curve) in lines.items():
-        method_line(ax, name, places, *curve)
-    if metric == "mse":
-        log_scale(ax)
-    ax.set_xlabel(setting_label(x))
-    swept = sorted({at for places, _ in lines.values() for at in places})
-    if swept[0] > 0 and swept[-1] >= _WIDE * swept[0]:
-        ax.set_xscale("log")
-        ax.minorticks_off()
-    ax.set_xticks(swept)
-    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    title(
-        ax,
-        "Squared error of the weights (log scale)" if metric == "mse" else metric_label(metric),
-    )
+        method_line(ax, name, places, *curve, marks=marks)
+    ax.set_xlabel(x_label)
+    axes(ax)
+    title(ax, heading)
     last = {name: float(places[-1]) for name, (places, _) in lines.items()}
     ends = {name: float(curve[0][-1]) for name, (_, curve) in lines.items()}
     label_ends(figure, ax, last, ends, method_labels(ends))
@@ -216,18 +209,8 @@ def estimates_figure(estimates: Mapping[str, Propensity]) -> Figure:
             high = np.where(np.isfinite(found.high), found.high, 10 * found.examination)
             low = np.where(np.isfinite(found.high), found.low, found.examination / 10)
             spread = np.array([found.examination - low, high - found.examination])
-        ax.errorbar(
-            x,
-            found.examination,
-            spread,
-            color=LIGHT[color],
-            lw=1.2,
-            elinewidth=1.2,
-            marker=marker,
-            ms=5,
-            label=plain(name),
-            **EDGE,
-        )
+        look: dict[str, Any] = {"color": LIGHT[color], "marker": marker, "ms": 5, **EDGE}
+        ax.errorbar(x, found.examination, spread, lw=1.2, elinewidth=1.2, label=plain(name), **look)
     every = np.concatenate([p.examination for p in estimates.values()])
     ax.set_yscale("log")
     ax.set_ylim(every.min() / 1.5, max(1.0, every.max()) * 1.5)
@@ -267,17 +250,9 @@ def method_line(
 ) -> None:
     """A method's line in its colour, with the band of its spread."""
     look = method(name)
-    color = LIGHT[look.color]
-    ax.plot(
-        x,
-        mean,
-        color=color,
-        lw=1.8,
-        marker=look.marker if marks else None,
-        ms=5.5,
-        label=plain(label or look.label),
-        **EDGE,
-    )
+    color, marker = LIGHT[look.color], look.marker if marks else None
+    label = plain(label or look.label)
+    ax.plot(x, mean, color=color, lw=1.8, marker=marker, ms=5.5, label=label, **EDGE)
     if low is not None and high is not None:
         ax.fill_between(x, low, high, color=color, alpha=0.16, lw=0)
 

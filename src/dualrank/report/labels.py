@@ -33,10 +33,7 @@ METHODS = {
         "o",
     ),
     "svm-naive": Method(
-        "Ranking SVM, NoCorrect",
-        "A linear ranker that takes clicks at face value.",
-        "green",
-        "<",
+        "Ranking SVM, NoCorrect", "A linear ranker that takes clicks at face value.", "green", "<"
     ),
     "svm-randlist": Method(
         "Ranking SVM, RandList",
@@ -45,10 +42,7 @@ METHODS = {
         "D",
     ),
     "naive": Method(
-        "DNN, NoCorrect",
-        "The same neural ranker, taking clicks at face value.",
-        "green",
-        "^",
+        "DNN, NoCorrect", "The same neural ranker, taking clicks at face value.", "green", "^"
     ),
     "randlist": Method(
         "DNN, RandList",
@@ -88,10 +82,7 @@ METHODS = {
         "*",
     ),
     "initial": Method(
-        "Initial Ranker",
-        "The ranker whose lists the users saw and clicked on.",
-        "gray",
-        "v",
+        "Initial Ranker", "The ranker whose lists the users saw and clicked on.", "gray", "v"
     ),
     "oracle": Method(
         "Oracle DNN",

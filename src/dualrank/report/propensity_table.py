@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dualrank.learning.estimates import Estimates
 from dualrank.propensity.propensity import Propensity
 from dualrank.report.figures import estimates_figure
-from dualrank.report.theme import svg_file
-from dualrank.storage import write_text
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from dualrank.report.sheet import Exhibit, write_exhibits
+from dualrank.report.table import Row, Table
 
 POSITIONS = 10
 
 
 def estimates_table(estimates: Estimates) -> Table:
-    """One estimator per line, its relative interval below, and its weakest support at the end."""
-    from rich.table import Table
-
-    depth = max(p.depth for p in estimates.found.values())
-    shown = min(depth, POSITIONS)
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), title_justify="left")
-    table.add_column("estimator", no_wrap=True)
-    for k in range(shown):
-        table.add_column(str(k + 1), justify="right", no_wrap=True)
-    table.add_column("support", justify="right", no_wrap=True)
+    """One estimator per row, its relative interval below, and its weakest support at the end."""
+    shown = min(max(p.depth for p in estimates.found.values()), POSITIONS)
+    rows = []
     for method, found in estimates.found.items():
         values = [_short(e) for e in found.examination[:shown]]
         fewest = "" if found.support is None else f"{found.support.min():,}"
-        table.add_row(method, *values, *["–"] * (shown - len(values)), fewest)
+        rows.append(Row(method, (*values, *["–"] * (shown - len(values)), fewest)))
         if found.low is not None and found.high is not None:
-            table.add_row("", *_half_widths(found)[:shown], style="dim")
-    return table
+            widths = _half_widths(found)[:shown]
+            rows.append(Row("", (*widths, *[""] * (shown + 1 - len(widths))), dim=True))
+    columns = (*(str(position) for position in range(1, shown + 1)), "support")
+    return Table(columns, tuple(rows), corner="estimator")
 
 
 def estimates_notes(estimates: Estimates, depth: int) -> list[str]:
@@ -52,7 +44,7 @@ def estimates_notes(estimates: Estimates, depth: int) -> list[str]:
             "queries would differ. ×2: up to twice or half."
         )
     if "dla" in estimates.found and estimates.found["dla"].high is None:
-        notes.append("dla has no interval: --refits 5 trains it again on resampled queries.")
+        notes.append("dla has no interval: refits=5 trains it again on resampled queries.")
     ends = {
         method: f"{method} ends at position {found.depth}: {found.details['ends']}."
         for method, found in estimates.found.items()
@@ -61,7 +53,7 @@ def estimates_notes(estimates: Estimates, depth: int) -> list[str]:
     notes += ends.values()
     notes += [f"{method}: not estimated, {why}." for method, why in estimates.refused.items()]
     if depth > POSITIONS:
-        notes.append(f"Positions {POSITIONS + 1} to {depth} are in the files (--out) and --json.")
+        notes.append(f"Positions {POSITIONS + 1} to {depth} are in the files and the JSON.")
     return notes
 
 
@@ -71,9 +63,8 @@ def write_estimates(estimates: Estimates, directory: Path) -> list[Path]:
     for method, found in estimates.found.items():
         written.append(directory / f"{method}.json")
         found.write(written[-1])
-    written.append(directory / "figure-estimates.svg")
-    write_text(written[-1], svg_file(estimates_figure(estimates.found)))
-    return written
+    draw = partial(estimates_figure, estimates.found)
+    return written + write_exhibits([Exhibit("estimates", draw, "Relative examination")], directory)
 
 
 def _short(value: float) -> str:

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dualrank.data.dataset import Splits
-from dualrank.data.generator import generate_splits
-from dualrank.data.public_sets import PUBLIC_SETS, load_public
+from dualrank.data import PUBLIC_SETS, Splits, generate_splits, load_public
 from dualrank.errors import SettingsError
 
 FOLDS = 5
@@ -43,7 +41,7 @@ class Collection:
         if self.root is None or self.fold is not None:
             return
         if self.name in PUBLIC_SETS and PUBLIC_SETS[self.name].folds == 1:
-            raise SettingsError(f"{self.name} has no folds to go through; leave --fold out")
+            raise SettingsError(f"{self.name} has no folds to go through; leave fold=all out")
         if len({seed % FOLDS for seed in seeds}) < len(seeds):
             raise SettingsError(f"there are {FOLDS} folds, so {len(seeds)} seeds test one twice")
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.evaluation.significance import fisher_test
-from dualrank.reproduce.tasks import Trained
+import dualrank as dr
+from dualrank.reproduce.experiment import Trained
 
 REFERENCE = "dla"
 ALPHA = 0.05
 PERMUTATIONS = 100_000
 
 
-def compare_with_reference(trained: Sequence[Trained], *, pool: bool) -> dict[str, Any]:
+def compare_with_dla(trained: Sequence[Trained], *, pool: bool) -> dict[str, Any]:
     """Fisher's randomisation test of every method against dual learning, over queries.
 
     `pool` takes the queries of all seeds together, for data in which every seed has its own (new
@@ -29,25 +29,40 @@ def compare_with_reference(trained: Sequence[Trained], *, pool: bool) -> dict[st
     if REFERENCE not in methods:
         return {}
     values = {method: _per_query(trained, method, pool) for method in methods}
-    p_values: dict[str, dict[str, float]] = {}
-    differences: dict[str, dict[str, float]] = {}
-    for method in methods:
-        if method == REFERENCE:
-            continue
-        tests = {
-            metric: fisher_test(ours, values[REFERENCE][metric], permutations=PERMUTATIONS)
+    tests = {
+        method: {
+            metric: dr.fisher_test(ours, values[REFERENCE][metric], permutations=PERMUTATIONS)
             for metric, ours in values[method].items()
         }
-        p_values[method] = {metric: test.p_value for metric, test in tests.items()}
-        differences[method] = {metric: test.difference for metric, test in tests.items()}
+        for method in methods
+        if method != REFERENCE
+    }
     return {
         "reference": REFERENCE,
         "test": "fisher",
         "alpha": ALPHA,
         "permutations": PERMUTATIONS,
         "queries": len(next(iter(values[REFERENCE].values()))),
-        "p_values": p_values,
-        "difference": differences,
+        "p_values": {
+            method: {metric: test.p_value for metric, test in of_method.items()}
+            for method, of_method in tests.items()
+        },
+        "difference": {
+            method: {metric: test.difference for metric, test in of_method.items()}
+            for method, of_method in tests.items()
+        },
+    }
+
+
+def compare_at_each(
+    trained: Sequence[Trained], swept: str, values: Iterable[float], *, pool: bool
+) -> dict[str, Any]:
+    """The test at every value of a swept setting, by that value."""
+    return {
+        f"{value:g}": compare_with_dla(
+            [each for each in trained if getattr(each.run, swept, None) == value], pool=pool
+        )
+        for value in values
     }
 
 

@@ -2,81 +2,164 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from dualrank.clicks.position_based import PositionBasedUser
+import dualrank as dr
+from dualrank.clicks import PositionBasedUser
+from dualrank.data import PresetName
 from dualrank.errors import SettingsError
-from dualrank.report.results import Results
+from dualrank.learning import Progress
+from dualrank.report import Results, Sheet, results_sheet
 from dualrank.reproduce.collection import Collection
-from dualrank.reproduce.comparison_with_dla import compare_with_reference
-from dualrank.reproduce.kept_runs import KeptRuns
-from dualrank.reproduce.methods import METHODS, Recipe, Users, describe, require_known
-from dualrank.reproduce.presets import recipe_of
-from dualrank.reproduce.processes import Report
-from dualrank.reproduce.runner import run_tasks, truth_of
-from dualrank.reproduce.tasks import Task
-from dualrank.version import __version__
+from dualrank.reproduce.comparison_with_dla import compare_with_dla
+from dualrank.reproduce.experiment import (
+    Experiment,
+    Task,
+    Trained,
+    require_known,
+)
+from dualrank.reproduce.findings import POSITION_BASED, findings
+from dualrank.reproduce.simulation import simulation_of
+from dualrank.reproduce.table_2_rows import (
+    METHODS,
+    Hyperparameters,
+    PositionModelName,
+    Users,
+    preset_of,
+    run_method,
+    true_examination,
+)
+from dualrank.reproduce.tuning import tune
 
 
-@dataclass(frozen=True)
-class OracleMode:
-    """The whole experiment as plain values."""
+@dataclass(frozen=True, kw_only=True)
+class OracleMode(Experiment):
+    """The paper's Table 2: seven rankers, MAP, nDCG and ERR, significance against DLA.
 
-    collection: Collection
-    recipe: Recipe
-    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
-    methods: tuple[str, ...] = tuple(METHODS)
-    user: PositionBasedUser = field(default_factory=PositionBasedUser)
-    tuned: bool = False
+    An experiment that was interrupted goes on with the rows that are missing.
+
+    Example: dualrank reproduce oracle-mode --seeds 5
+
+    Example: dualrank reproduce oracle-mode --data mq2008 --root ~/MQ2008 --seeds 5
+    """
+
+    name = "oracle-mode"
+    title = "Learning to rank from biased clicks: oracle mode"
+
+    data: Annotated[
+        str | None,
+        "A public set (yahoo-set1, mslr-web10k, mslr-web30k, istella-s, mq2007, mq2008); "
+        "without it data are generated.",
+    ] = None
+    root: Annotated[Path | None, "The folder of the downloaded set."] = None
+    fold: Annotated[str, "The fold of sets that have several; all: another for every seed."] = "1"
+    preset: Annotated[PresetName, "Size of the generated data and of the training."] = "laptop"
+    world: Annotated[int, "The seed of the generated world.", {"min": 0}] = 0
+    tune: Annotated[bool, "Search the paper's ranges on validation data."] = False
+    steps: Annotated[int | None, "Training steps.", {"min": 1}] = None
+    learning_rate: Annotated[float | None, "The ranker's rate."] = None
+    propensity_rate: Annotated[float | None, "The propensity model's rate."] = None
+    optimizer: Annotated[str | None, "sgd or adagrad."] = None
+    schedule: Annotated[str | None, "Rates: linear or constant."] = None
+    normalisation: Annotated[str | None, "The loss is divided by: sessions or clicks."] = None
+    batch_size: Annotated[int | None, "Sessions per step.", {"min": 1}] = None
+    metric: Annotated[str | None, "Keeps the best ranker."] = None
+    hidden: Annotated[tuple[int, ...] | None, "Hidden layers, such as 256,128."] = None
+    elu_output: Annotated[bool, "The network as the paper prints it."] = False
+    precision: Annotated[
+        Literal["float32", "bfloat16"], "Of matrix products in training: float32 or bfloat16."
+    ] = "float32"
+    C: Annotated[float | None, "The SVM's weight of errors."] = None
+    position_model: Annotated[PositionModelName, "What DLA learns about examination."] = "variables"
+    epsilon: Annotated[float, "The click noise."] = 0.1
+    eta: Annotated[float, "The severity of the position bias."] = 1.0
+    methods: Annotated[tuple[str, ...], "Only these rows, separated by commas.", ","] = field(
+        default=tuple(METHODS), repr=False
+    )
 
     def __post_init__(self) -> None:
-        require_known(self.methods)
-        if not self.seeds:
-            raise SettingsError("an experiment needs at least one seed")
-        self.collection.check_seeds(self.seeds)
+        super().__post_init__()
+        require_known("method", self.methods, list(METHODS))
+        self.collection.check_seeds(self.all_seeds)
+        _ = self.hyperparameters, self.user  # built now, so that wrong values are refused
 
-    @classmethod
-    def preset(cls, name: str, collection: Collection | None = None) -> OracleMode:
-        """The experiment of a preset, on generated data unless another collection is given."""
-        return cls(collection or Collection(name), recipe_of(name))
+    @cached_property
+    def collection(self) -> Collection:
+        """The public set, or generated data."""
+        if (self.data is None) != (self.root is None):
+            raise SettingsError(
+                "data='NAME' and root='FOLDER' go together: a public set, and where it lies"
+            )
+        if self.data is None:
+            return Collection(self.preset, world=self.world)
+        if self.fold != "all" and not self.fold.isdecimal():
+            raise SettingsError(f"fold={self.fold} is neither a number from 1 nor 'all'")
+        return Collection(self.data, self.root, None if self.fold == "all" else int(self.fold))
 
-    @property
+    @cached_property
+    def hyperparameters(self) -> Hyperparameters:
+        """Those of the preset, with the options that were given."""
+        chosen = preset_of(self.preset)
+        training = {knob.name: getattr(self, knob.name, None) for knob in fields(chosen.training)}
+        ranker = dr.DNN(self.hidden or chosen.ranker.hidden, self.elu_output, self.precision)
+        return replace(
+            chosen,
+            ranker=ranker,
+            C=chosen.C if self.C is None else self.C,
+            position_model=self.position_model,
+        ).with_training(**training)
+
+    @cached_property
+    def user(self) -> PositionBasedUser:
+        """Who clicks, in training as when results were shuffled."""
+        return PositionBasedUser(eta=self.eta, epsilon=self.epsilon)
+
     def tasks(self) -> list[Task]:
-        """One task per seed and method."""
+        """One per seed and method."""
+        return [Task(self, method, seed) for seed in self.all_seeds for method in self.methods]
+
+    def work(self, task: Task, progress: Progress) -> list[Trained]:
+        """Train one row of the table."""
+        simulation = simulation_of(self.collection, task.seed)
+        chosen = self.hyperparameters.with_training(seed=task.seed)
         users = Users(training=self.user, randomisation=self.user)
+        if self.tune:
+            best = tune(task.method, simulation, users, chosen, progress)
+            return [best.outcome.trained(task, simulation, trials=best.trials)]
         return [
-            Task(self.collection, users, self.recipe.with_seed(seed), method, self.tuned)
-            for seed in self.seeds
-            for method in self.methods
+            run_method(task.method, simulation, users, chosen, progress).trained(task, simulation)
         ]
 
+    def settings(self, trained: Sequence[Trained]) -> dict[str, Any]:
+        """The data, the training and the users."""
+        return {
+            "data": self.collection.describe(self.all_seeds),
+            **trained[0].sizes,
+            **self.hyperparameters.describe(),
+            "seeds": self.all_seeds,
+            "tuned": self.tune,
+            "eta": self.eta,
+            "epsilon": self.epsilon,
+            "true_examination": true_examination(self.user),
+            "version": dr.__version__,
+        }
 
-def run_oracle_mode(
-    experiment: OracleMode,
-    *,
-    name: str = "oracle-mode",
-    jobs: int = 1,
-    report: Report | None = None,
-    finished: Callable[[], None] | None = None,
-    kept: KeptRuns | None = None,
-) -> Results:
-    """Run every method for every seed and compare them with dual learning."""
-    trained = run_tasks(experiment.tasks, jobs=jobs, report=report, finished=finished, kept=kept)
-    settings = {
-        "data": experiment.collection.describe(experiment.seeds),
-        **trained[0].sizes.model_dump(),
-        **describe(experiment.recipe),
-        "seeds": list(experiment.seeds),
-        "tuned": experiment.tuned,
-        "eta": experiment.user.eta,
-        "epsilon": experiment.user.epsilon,
-        "true_examination": truth_of(experiment.user),
-        "version": __version__,
-    }
-    return Results(
-        experiment=name,
-        settings=settings,
-        runs=[result.run for result in trained],
-        significance=compare_with_reference(trained, pool=experiment.collection.new_for_every_seed),
-    )
+    def significance(self, trained: Sequence[Trained]) -> dict[str, Any]:
+        """Every method against dual learning."""
+        return compare_with_dla(trained, pool=self.collection.new_for_every_seed)
+
+    def sheet(self, results: dict[str, Results]) -> Sheet:
+        """The table, what it says, and the curves behind it."""
+        found = results["results"]
+        return results_sheet(found, self.title, verdict=findings(found), caveat=POSITION_BASED)
+
+
+class Demo(OracleMode):
+    """Table 2 once, for those who want to see what it is about."""
+
+    name = "demo"
+    title = "Learning to rank from biased clicks"

@@ -2,47 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Annotated, Any
 
-from dualrank.clicks.position_based import PositionBasedUser
+import dualrank as dr
+from dualrank.clicks import PositionBasedUser
+from dualrank.data import PresetName
 from dualrank.errors import SettingsError
-from dualrank.report.results import Results
+from dualrank.learning import Progress
+from dualrank.report import Results, Sheet, results_sheet
 from dualrank.reproduce.collection import Collection
-from dualrank.reproduce.comparison_with_dla import compare_with_reference
-from dualrank.reproduce.kept_runs import KeptRuns
-from dualrank.reproduce.methods import Recipe, Users, describe, require_known
-from dualrank.reproduce.presets import recipe_of
-from dualrank.reproduce.processes import Report
-from dualrank.reproduce.runner import run_tasks
-from dualrank.reproduce.tasks import Task
-from dualrank.version import __version__
+from dualrank.reproduce.comparison_with_dla import compare_at_each
+from dualrank.reproduce.experiment import Experiment, Task, Trained
+from dualrank.reproduce.findings import POSITION_BASED, findings, ranges
+from dualrank.reproduce.simulation import simulation_of
+from dualrank.reproduce.table_2_rows import Hyperparameters, Users, preset_of, run_method
 
 ETAS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
+METHODS = ("naive", "randlist", "dla")
+MEASURED_ETA = 1.0
 SESSIONS_PER_LIST = 16
 PROPENSITY_RATE = 5.0
 
 
-@dataclass(frozen=True)
-class RealisticMode:
-    """Training clicks at several severities η, propensities measured at one."""
+@dataclass(frozen=True, kw_only=True)
+class RealisticMode(Experiment):
+    """The paper's Figures 1 and 2: users have changed since their examination was measured.
 
-    collection: Collection
-    recipe: Recipe
-    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
-    etas: tuple[float, ...] = ETAS
-    measured_eta: float = 1.0
-    methods: tuple[str, ...] = ("naive", "randlist", "dla")
+    Propensities are measured at severity 1, clicks in training come at others.
+
+    Example: dualrank reproduce realistic-mode --seeds 5
+    """
+
+    name = "realistic-mode"
+    title = "Learning to rank from biased clicks: realistic mode"
+
+    preset: Annotated[PresetName, "Size of the generated data and of the training."] = "laptop"
+    world: Annotated[int, "The seed of the generated world.", {"min": 0}] = 0
+    etas: Annotated[tuple[float, ...], "Severities in training, separated by commas."] = field(
+        default=ETAS, repr=False
+    )
+    steps: Annotated[int | None, "Training steps.", {"min": 1}] = None
 
     def __post_init__(self) -> None:
-        require_known(self.methods)
-        if not self.seeds or not self.etas:
-            raise SettingsError("an experiment needs at least one seed and one eta")
-        self.collection.check_seeds(self.seeds)
+        super().__post_init__()
+        if not self.etas:
+            raise SettingsError("an experiment needs at least one eta")
+        for eta in self.etas:
+            PositionBasedUser(eta=eta)
 
-    @classmethod
-    def preset(cls, name: str, collection: Collection | None = None) -> RealisticMode:
-        """The experiment of a preset, on generated data unless another collection is given.
+    @property
+    def collection(self) -> Collection:
+        """Generated data."""
+        return Collection(self.preset, world=self.world)
+
+    @cached_property
+    def hyperparameters(self) -> Hyperparameters:
+        """Those of the preset, for bias that is severe.
 
         At η = 2 the last position is examined once in 128 times as often as the first, so that
         with one user per list even the true propensities gain little over none. Sixteen users
@@ -50,61 +68,52 @@ class RealisticMode:
         faster, which it must: at the usual rate it is still on its way to so steep a curve when
         the training ends.
         """
-        recipe = recipe_of(name)
-        training = replace(
-            recipe.training, steps=recipe.training.steps // 2, propensity_rate=PROPENSITY_RATE
-        )
-        recipe = replace(recipe, training=training, sessions_per_list=SESSIONS_PER_LIST)
-        return cls(collection or Collection(name), recipe)
+        chosen = preset_of(self.preset)
+        steps = chosen.training.steps // 2 if self.steps is None else self.steps
+        chosen = chosen.with_training(steps=steps, propensity_rate=PROPENSITY_RATE)
+        return replace(chosen, sessions_per_list=SESSIONS_PER_LIST)
 
-    @property
     def tasks(self) -> list[Task]:
-        """One task per seed, severity and method."""
-        measured = PositionBasedUser(eta=self.measured_eta)
+        """One per seed, severity and method."""
         return [
-            Task(
-                self.collection,
-                Users(training=PositionBasedUser(eta=eta), randomisation=measured),
-                self.recipe.with_seed(seed),
-                method,
-                setting={"eta": eta},
-            )
-            for seed in self.seeds
+            Task(self, method, seed, {"eta": eta})
+            for seed in self.all_seeds
             for eta in self.etas
-            for method in self.methods
+            for method in METHODS
         ]
 
-
-def run_realistic_mode(
-    experiment: RealisticMode,
-    *,
-    jobs: int = 1,
-    report: Report | None = None,
-    finished: Callable[[], None] | None = None,
-    kept: KeptRuns | None = None,
-) -> Results:
-    """Train at every severity, and compare with dual learning at each of them."""
-    trained = run_tasks(experiment.tasks, jobs=jobs, report=report, finished=finished, kept=kept)
-    pool = experiment.collection.new_for_every_seed
-    at_eta = {
-        f"{eta:g}": compare_with_reference(
-            [t for t in trained if getattr(t.run, "eta", None) == eta], pool=pool
+    def work(self, task: Task, progress: Progress) -> list[Trained]:
+        """Train at one severity."""
+        simulation = simulation_of(self.collection, task.seed)
+        users = Users(
+            training=PositionBasedUser(eta=task.setting["eta"]),
+            randomisation=PositionBasedUser(eta=MEASURED_ETA),
         )
-        for eta in experiment.etas
-    }
-    settings = {
-        "data": experiment.collection.describe(experiment.seeds),
-        **trained[0].sizes.model_dump(),
-        **describe(experiment.recipe),
-        "seeds": list(experiment.seeds),
-        "measured_eta": experiment.measured_eta,
-        "etas": list(experiment.etas),
-        "epsilon": PositionBasedUser().epsilon,
-        "version": __version__,
-    }
-    return Results(
-        experiment="realistic-mode",
-        settings=settings,
-        runs=[result.run for result in trained],
-        significance={"by_eta": at_eta},
-    )
+        chosen = self.hyperparameters.with_training(seed=task.seed)
+        return [
+            run_method(task.method, simulation, users, chosen, progress).trained(task, simulation)
+        ]
+
+    def settings(self, trained: Sequence[Trained]) -> dict[str, Any]:
+        """The data, the training and the severities."""
+        return {
+            "data": self.collection.describe(self.all_seeds),
+            **trained[0].sizes,
+            **self.hyperparameters.describe(),
+            "seeds": self.all_seeds,
+            "measured_eta": MEASURED_ETA,
+            "etas": list(self.etas),
+            "epsilon": PositionBasedUser().epsilon,
+            "version": dr.__version__,
+        }
+
+    def significance(self, trained: Sequence[Trained]) -> dict[str, Any]:
+        """Every method against dual learning, at each severity."""
+        pool = self.collection.new_for_every_seed
+        return {"by_eta": compare_at_each(trained, "eta", self.etas, pool=pool)}
+
+    def sheet(self, results: dict[str, Results]) -> Sheet:
+        """The table, and each metric against the severity."""
+        found = results["results"]
+        sentences = ranges(found, "eta") if len(self.etas) > 1 else findings(found)
+        return results_sheet(found, self.title, verdict=sentences, caveat=POSITION_BASED)

@@ -1,17 +1,19 @@
-"""The stage of the simulation experiments: data, an initial ranker and its lists."""
+"""What simulation experiments share: scaled data, an initial ranker and its lists."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
-from dualrank.data.dataset import Dataset, Splits
-from dualrank.data.lists import RankedLists, top_lists
-from dualrank.data.scaling import Scaler
+import dualrank as dr
+from dualrank.data import Dataset, RankedLists, Scaler, Splits, join_lists, top_lists
 from dualrank.errors import DataError
-from dualrank.rankers.ranking_svm import RankingSVM, SVMSolution
+from dualrank.rankers import SVMSolution
+from dualrank.reproduce.collection import Collection
 
 DEPTH = 10
 INITIAL_C = 10.0
@@ -31,8 +33,26 @@ class Simulation:
     features_given: int
     note: str = ""
 
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """How large the data are. Features that are constant in training are not used."""
+        parts = {"train": self.train, "valid": self.valid, "test": self.test}
+        return {
+            "queries": {name: len(part) for name, part in parts.items()},
+            "documents": sum(part.document_count for part in parts.values()),
+            "features": self.features_given,
+            "features_used": self.train.feature_count,
+            "note": self.note,
+        }
 
-def stage(
+
+@lru_cache(maxsize=1)
+def simulation_of(collection: Collection, seed: int) -> Simulation:
+    """Made once per process and seed, for all methods and users."""
+    return simulate(collection.load(seed), seed)
+
+
+def simulate(
     splits: Splits, seed: int, *, depth: int = DEPTH, scaling: str = "standard"
 ) -> Simulation:
     """Scale the features, train the initial ranker and let it rank the training queries."""
@@ -69,12 +89,7 @@ def rank_initially(
     for _ in range(rankings - 1):
         noise = rng.normal(0, scores.std() / 2, len(scores))
         lists.append(top_lists(scaled, scores + noise, depth))
-    if rankings == 1:
-        return lists[0]
-    documents, first = np.unique(
-        np.concatenate([part.documents for part in lists]), axis=0, return_index=True
-    )
-    return RankedLists(documents, np.concatenate([part.queries for part in lists])[first])
+    return lists[0] if rankings == 1 else join_lists(lists)
 
 
 def train_initial_ranker(train: Dataset, seed: int) -> SVMSolution:
@@ -92,4 +107,4 @@ def train_initial_ranker(train: Dataset, seed: int) -> SVMSolution:
     wanted = max(math.ceil(INITIAL_SHARE * len(train)), INITIAL_QUERIES_AT_LEAST)
     rng = np.random.default_rng([seed, 0x_1417])
     chosen = rng.choice(useful, min(wanted, len(useful)), replace=False)
-    return RankingSVM(C=INITIAL_C, seed=seed).fit_grades(train.take(np.sort(chosen)))
+    return dr.RankingSVM(C=INITIAL_C, seed=seed).fit_grades(train.take(np.sort(chosen)))

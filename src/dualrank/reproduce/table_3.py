@@ -4,52 +4,45 @@ A search engine shows BM25's best ten pages, in a few versions as it changes ove
 several kinds click; and networks are trained by `dualrank.fit`, as a user would do it, on clicks
 (DLA, NoCorrect) or on the relevance of a click model (DBN, UBM, PBM, click-through). A tenth of the
 logged queries is held out, and its clicks keep the best ranker. Grades are for testing alone, on
-queries that nobody asked.
+queries that nobody asked. Queries that are asked often and rarely are shown apart, and so are logs
+with equally many sessions on every list.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from dualrank.clicks.models.registry import click_model
-from dualrank.clicks.user import User
-from dualrank.clicks.users import make_user
-from dualrank.corrections.weighting import NoCorrection
-from dualrank.data.click_log import ClickLog
-from dualrank.data.dataset import Dataset
-from dualrank.data.lists import RankedLists, top_lists
-from dualrank.data.scaling import Scaler
+import dualrank as dr
+from dualrank import report
+from dualrank.clicks import click_model
+from dualrank.data import ClickLog, Dataset
 from dualrank.errors import SettingsError
-from dualrank.evaluation.evaluator import Evaluator
-from dualrank.evaluation.metric import PAPER_METRICS
-from dualrank.learning.feedback import Judgments
-from dualrank.learning.fit import fit
-from dualrank.learning.loop import Progress, Trainer
-from dualrank.learning.model import Model
-from dualrank.rankers.network import DNN
-from dualrank.report.results import PropensityResult, Results, Run
-from dualrank.reproduce.comparison_with_dla import compare_with_reference
-from dualrank.reproduce.kept_runs import KeptRuns
-from dualrank.reproduce.methods import Recipe, describe
-from dualrank.reproduce.own_log import OwnData, OwnLog
-from dualrank.reproduce.processes import Report
-from dualrank.reproduce.runner import run_tasks
-from dualrank.reproduce.tasks import Sizes, Trained
-from dualrank.reproduce.text_collection import (
-    TextCollection,
-    TextSplits,
-    engine_scores,
+from dualrank.learning import Judgments, Progress
+from dualrank.pages import Tokeniser, WebSize
+from dualrank.report import PropensityResult, Results, Sheet
+from dualrank.reproduce.comparison_with_dla import REFERENCE, compare_at_each, compare_with_dla
+from dualrank.reproduce.experiment import Experiment, Task, Trained
+from dualrank.reproduce.findings import findings
+from dualrank.reproduce.own_log import MIN_SESSIONS, OwnLog, extract_own
+from dualrank.reproduce.search_engine import (
+    OWN,
+    VERSIONS,
+    Log,
+    SearchData,
+    display,
+    simulate_log,
+    users_of,
 )
-from dualrank.settings import TrainingSettings
-from dualrank.version import __version__
+from dualrank.reproduce.table_2_rows import Hyperparameters
+from dualrank.reproduce.text_collection import TextCollection, TextSplits, engine_scores
 
 CLICK_MODEL = "click-model-"
 METHODS = (
@@ -63,29 +56,20 @@ METHODS = (
     "oracle",
 )
 WITHOUT_CLICKS = ("initial", "oracle")
-WITHOUT_GRADES = METHODS[:-1]
-"""What can be trained on a log whose pages nobody judged."""
-
-POPULATIONS = {"mixed": ("pbm", "ubm", "dbn", "dcm", "pbm-trust")}
-"""Users of several kinds, in equal shares."""
 
 SESSIONS = (2, 10, 50, 250)
-DEPTH = 10
-VERSIONS = 4
-"""Lists per query: the engine changes over time, which shows a page at several positions."""
-_CHANGE = 0.35
-"""The spread of an engine's change, in standard deviations of its scores for a query."""
-_POPULARITY = 0.9
-"""The n-th most frequent query is asked in proportion to n to the power of minus this."""
+SWEPT = "sessions_per_list"
 HELD_OUT = 0.1
 """The share of logged queries whose clicks keep the best ranker."""
 SCALING = "log"
 """Counts and lengths have long tails."""
 HEAD, TAIL = 0.1, 0.5
 """The tenth of queries that is asked most, the half that is asked least."""
+HEAD_AND_TAIL_METRICS = ("map", "ndcg@10", "err@10")
+SWEPT_METRICS = ("ndcg@10", "err@10")
 
-RECIPE = Recipe(
-    TrainingSettings(
+HYPERPARAMETERS = Hyperparameters(
+    dr.TrainingSettings(
         steps=600,
         learning_rate=0.3,
         propensity_rate=1.5,
@@ -93,7 +77,7 @@ RECIPE = Recipe(
         max_weight=10.0,
         validate_every=60,
     ),
-    DNN((64, 32)),
+    dr.DNN((64, 32)),
 )
 """A small network, few steps, some weight decay, and inverse weights clipped at ten.
 
@@ -101,156 +85,253 @@ Small logs need that: with the usual bound of 1,000 a few clicks on pages that t
 little of can carry the propensities away, as they did in one run on `msrd-movies`. The rest was
 chosen on generated webs of other seeds than those that are reported.
 """
+_HEAD_AND_TAIL = (
+    "On the logged queries themselves: head is the tenth that is asked most, tail the half that "
+    "is asked least. Only the oracle saw their grades."
+)
+_SIMULATED = (
+    "The clicks were simulated, by users of the kind {} on lists of BM25. Which method comes first "
+    "depends on how users behave, how often lists are repeated and how much the features know of "
+    "relevance: judge a ranker learned from your log on your own judged queries or in an online "
+    "test before you rely on it."
+)
 
 
-@dataclass(frozen=True)
-class Log:
-    """How many sessions there are per list: the same for all, or as queries are popular."""
+@dataclass(frozen=True, kw_only=True)
+class ClickModels(Experiment):
+    """The paper's Table 3: dual learning against click models, from web pages and a click log.
 
-    sessions: int = 50
-    popularity: bool = False
+    Without own data, on a generated web with simulated users of several kinds; with --pages,
+    --queries, --log and --judgments on yours. Simulated logs have queries that are asked often and
+    rarely, reported apart; further logs have equally many --sessions on every list, to show how
+    many of them click models need.
 
+    Example: dualrank reproduce click-models --seeds 5
 
-@dataclass(frozen=True)
-class ClickModelTask:
-    """One row for one seed and one log."""
+    Example: dualrank reproduce click-models --pages crawl/ --queries queries.tsv
+    --log clicks.parquet --judgments judgments.tsv
+    """
 
-    collection: TextCollection | OwnLog
-    population: str
-    log: Log
-    recipe: Recipe
-    method: str
+    name = "click-models"
+    title = "Dual learning and click models"
 
-    @property
-    def seed(self) -> int:
-        """The seed of everything random in this task."""
-        return self.recipe.training.seed
-
-    def __str__(self) -> str:
-        kind = "mean" if self.log.popularity else "each"
-        return f"{self.method}, {self.log.sessions} sessions ({kind}), seed {self.seed}"
-
-
-@dataclass(frozen=True)
-class ClickModels:
-    """The whole experiment: Table 3 on a log with head and tail, and logs of several sizes."""
-
-    collection: TextCollection | OwnLog = field(default_factory=TextCollection)
-    population: str = "mixed"
-    recipe: Recipe = RECIPE
-    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
-    methods: tuple[str, ...] = METHODS
-    table_sessions: int = 50
-    sessions: tuple[int, ...] = SESSIONS
+    data: Annotated[str, "small-web (generated), msrd-movies, nfcorpus or stanford-web."] = (
+        "small-web"
+    )
+    root: Annotated[
+        Path | None, "The folder above the public collections.", {"envvar": "DUALRANK_DATA"}
+    ] = None
+    pages: Annotated[Path | None, "Your own pages."] = None
+    queries: Annotated[Path | None, "Your own queries."] = None
+    log: Annotated[Path | None, "Your own click log."] = None
+    judgments: Annotated[
+        Path | None, "Grades of pages for some queries: query_id, doc_id, grade."
+    ] = None
+    stemmer: Annotated[
+        str | None, "Cut words to their stems, such as english, german, russian."
+    ] = None
+    stop_words: Annotated[bool, "Leave English stop words out."] = False
+    chinese: Annotated[bool, "Cut Chinese into words (extra dualrank\\[chinese])."] = False
+    min_sessions: Annotated[int, "Leave out lists of your log with fewer sessions.", {"min": 1}] = (
+        MIN_SESSIONS
+    )
+    user: Annotated[str, "Who clicks: mixed, or pbm, ubm, dbn, dcm, cascade, pbm-trust, …"] = (
+        "mixed"
+    )
+    table_sessions: Annotated[
+        int, "Sessions per list in the log of Table 3, on average.", {"min": 1}
+    ] = 50
+    sessions: Annotated[
+        tuple[int, ...], "Sessions per list of further logs, separated by commas; or none."
+    ] = field(default=SESSIONS, repr=False)
+    methods: Annotated[tuple[str, ...] | None, "Only these rows, separated by commas.", ","] = (
+        field(default=None, repr=False)
+    )
+    steps: Annotated[int, "Training steps.", {"min": 1}] = HYPERPARAMETERS.training.steps
+    size: WebSize = field(default_factory=WebSize)
+    """How large the generated web is."""
+    own: OwnLog | None = None
+    """The own data, once `prepared` has read the pages."""
 
     def __post_init__(self) -> None:
-        users_of(self.population)
-        for name in self.methods:
-            if name == "oracle" and isinstance(self.collection, OwnLog):
+        super().__post_init__()
+        missing = [name for name, path in self._own.items() if path is None]
+        if 0 < len(missing) < len(self._own):
+            given = ", ".join(f"{name}=PATH" for name in missing)
+            raise SettingsError(
+                f"own data are pages, queries, log and judgments; give also {given}"
+            )
+        users_of(self.user)
+        for name in self.rows:
+            if name == "oracle" and self.is_own:
                 raise SettingsError("a log without grades has no oracle; leave it out")
-            if name not in ("dla", "naive", *WITHOUT_CLICKS):
-                if not name.startswith(CLICK_MODEL):
-                    raise SettingsError(f"unknown method {name!r}; known are {', '.join(METHODS)}")
+            if name.startswith(CLICK_MODEL):
                 click_model(name.removeprefix(CLICK_MODEL))
-        if not self.seeds:
-            raise SettingsError("an experiment needs at least one seed")
+            elif name not in METHODS:
+                raise SettingsError(f"unknown method {name!r}; known are {', '.join(METHODS)}")
         if min((self.table_sessions, *self.sessions)) < 1:
             raise SettingsError("a list has at least one session")
+        if not self.is_own:
+            _ = self.collection  # built now, so that an unknown one is refused
+
+    @property
+    def _own(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("pages", "queries", "log", "judgments")}
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the data are the user's own."""
+        return self.pages is not None
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The methods; nobody judged the pages of an own log that are learned from."""
+        return self.methods or (METHODS[:-1] if self.is_own else METHODS)
+
+    @cached_property
+    def collection(self) -> TextCollection | OwnLog:
+        """What is learned from and tested on."""
+        if self.own is not None:
+            return self.own
+        return TextCollection(self.data, None if self.data == "small-web" else self.root, self.size)
+
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        """Those of this experiment, with the steps that are asked for."""
+        return HYPERPARAMETERS.with_training(steps=self.steps)
 
     @property
     def logs(self) -> tuple[Log, ...]:
         """The log of Table 3, and those of each size."""
-        if isinstance(self.collection, OwnLog):
-            return (Log(0),)
+        if self.is_own:
+            return (OWN,)
         return (Log(self.table_sessions, popularity=True), *(Log(n) for n in self.sessions))
 
-    @property
-    def tasks(self) -> list[ClickModelTask]:
-        """One task per seed, log and method; what learns nothing from clicks needs one log only."""
+    def prepared(self, out: Path, progress: Progress) -> ClickModels:
+        """With the features of the own pages, which are read once."""
+        if self.log is None or self.judgments is None or self.own is not None:
+            return self
+        tokeniser = Tokeniser(self.stemmer, self.stop_words, self.chinese)
+        found = extract_own(**self._own, tokeniser=tokeniser, progress=progress)
+        found.warn()
+        features = out / "features.parquet"
+        found.write(features)
+        return replace(self, own=OwnLog.of(features, self.log, self.judgments, self.min_sessions))
+
+    def tasks(self) -> list[Task]:
+        """One per seed, log and method; what learns nothing from clicks needs one log only."""
         return [
-            ClickModelTask(
-                self.collection, self.population, log, self.recipe.with_seed(seed), method
-            )
-            for seed in self.seeds
+            Task(self, name, seed, {"log": log})
+            for seed in self.all_seeds
             for log in self.logs
-            for method in self.methods
-            if log == self.logs[0] or method not in WITHOUT_CLICKS
+            for name in self.rows
+            if log == self.logs[0] or name not in WITHOUT_CLICKS
         ]
 
+    def work(self, task: Task, progress: Progress) -> list[Trained]:
+        """Train one ranker, and measure it on the test queries."""
+        started = time.perf_counter()
+        kind: Log = task.setting["log"]
+        seed = 0 if self.is_own else task.seed
+        data, log = _data(self.collection, seed), _log(self.collection, seed, self.user, kind)
+        score: Scores = engine_scores
+        propensity = None
+        if task.method != "initial":
+            chosen = self.hyperparameters.with_training(seed=task.seed)
+            model = _fit(task.method, chosen, data.train, log, progress)
+            score = model.predict
+            if model.propensity is not None:
+                propensity = PropensityResult(examination=model.propensity.examination.tolist())
+        further: dict[str, Any] = {} if kind == OWN else {SWEPT: kind.sessions}
+        if kind.popularity:
+            further |= _head_and_tail(data.train, log, score)
+        return [
+            Trained.of(
+                task.method,
+                task.seed,
+                dr.evaluate_per_query(score(data.test), data.test),
+                seconds=time.perf_counter() - started,
+                sizes=data.sizes,
+                propensity=propensity,
+                **further,
+            )
+        ]
 
-def users_of(population: str) -> list[User]:
-    """The users of a population, or one kind by its name."""
-    return [make_user(name) for name in POPULATIONS.get(population, (population,))]
+    def settings(self, trained: Sequence[Trained]) -> dict[str, Any]:
+        """The data, the training and the users."""
+        simulated = {"users": self.user, "lists_per_query": VERSIONS}
+        return {
+            "data": self.collection.name,
+            **trained[0].sizes,
+            **self.hyperparameters.describe(),
+            "seeds": self.all_seeds,
+            **({} if self.is_own else simulated),
+            "version": dr.__version__,
+        }
 
+    def results(self, trained: Sequence[Trained]) -> dict[str, Results]:
+        """Table 3 and, on simulated clicks, the methods by sessions per list."""
+        pool, settings = self.collection.new_for_every_seed, self.settings(trained)
+        table = [
+            each for each in trained if self.is_own or report.extra(each.run, "head") is not None
+        ]
+        further = [each for each in trained if each not in table]
+        results = {
+            "results": Results(
+                experiment=self.name,
+                settings=settings if self.is_own else {**settings, SWEPT: self.table_sessions},
+                runs=[each.run for each in table],
+                significance=compare_with_dla(table, pool=pool),
+            )
+        }
+        if further:
+            numbers = sorted(set(self.sessions))
+            results["by-sessions"] = Results(
+                experiment=f"{self.name}-by-sessions",
+                settings=settings,
+                runs=[each.run for each in further],
+                significance={f"by_{SWEPT}": compare_at_each(further, SWEPT, numbers, pool=pool)},
+            )
+        return results
 
-@dataclass(frozen=True, eq=False)
-class Stage:
-    """What all methods of one seed share: queries to learn from, queries to test on, and lists."""
-
-    train: Dataset
-    test: Dataset
-    lists: RankedLists
-    logged: ClickLog | None = None
-
-
-def stage(splits: TextSplits, seed: int) -> Stage:
-    """Let the engine rank the training queries in several versions."""
-    rng = np.random.default_rng([seed, 0x_E46])
-    scores = engine_scores(splits.train)
-    spread = _spread_of_queries(splits.train, scores)
-    versions = [
-        top_lists(splits.train, scores + rng.normal(0, _CHANGE, len(scores)) * spread, DEPTH)
-        for _ in range(VERSIONS)
-    ]
-    lists = RankedLists(
-        np.concatenate([each.documents for each in versions]),
-        np.concatenate([each.queries for each in versions]),
-    )
-    return Stage(splits.train, splits.test, lists)
-
-
-def _spread_of_queries(dataset: Dataset, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The standard deviation of the scores of each document's query."""
-    query = dataset.query_of_document
-    mean = np.bincount(query, scores) / dataset.lengths
-    squares = np.bincount(query, np.square(scores - mean[query])) / dataset.lengths
-    return np.sqrt(squares)[query]
-
-
-def simulate_log(staged: Stage, users: list[User], log: Log, seed: int) -> ClickLog:
-    """Sessions on every list, each of a user of one of the kinds."""
-    rng = np.random.default_rng([seed, log.sessions, log.popularity, 0x_C11C])
-    grades = staged.lists.gather(staged.train.require_grades())
-    counts = _sessions_of_queries(len(staged.train), log, rng)[staged.lists.queries]
-    list_of = np.repeat(np.arange(len(counts)), counts)
-    kind = rng.integers(len(users), size=len(list_of))
-    clicks = np.empty((len(list_of), staged.lists.depth), bool)
-    for number, user in enumerate(users):
-        pages = user.browse(grades, staged.lists.mask, staged.train.max_grade)
-        chosen = kind == number
-        clicks[chosen] = pages.take(list_of[chosen]).sample(rng)
-    return ClickLog.from_clicks(staged.lists, list_of, clicks, catalogue=staged.train.catalogue)
-
-
-def _sessions_of_queries(queries: int, log: Log, rng: np.random.Generator) -> NDArray[np.int64]:
-    if not log.popularity:
-        return np.full(queries, log.sessions)
-    share = np.arange(1, queries + 1) ** -_POPULARITY
-    wanted = log.sessions * queries * share / share.sum()
-    return rng.permutation(np.maximum(np.round(wanted), 1).astype(np.int64))
+    def sheet(self, results: dict[str, Results]) -> Sheet:
+        """Table 3, queries asked most and least, and who is ahead from how many sessions on."""
+        found, further = results["results"], results.get("by-sessions")
+        sections = []
+        if (parts := head_and_tail_table(found)) is not None:
+            sections.append(
+                report.Section(
+                    "Head and tail", _HEAD_AND_TAIL, table=parts, file="head-and-tail.md"
+                )
+            )
+        if further is not None:
+            text = "nDCG@10 where every list has equally many sessions."
+            sections.append(
+                report.Section(
+                    "By sessions per list",
+                    " ".join([text, *crossings(further)]),
+                    table=sessions_table(further),
+                    file="by-sessions.md",
+                    exhibits=tuple(
+                        report.sweep_exhibit(further, SWEPT, metric, "sessions")
+                        for metric in SWEPT_METRICS
+                    ),
+                )
+            )
+        return report.results_sheet(
+            found,
+            self.title,
+            verdict=findings(found),
+            sections=sections,
+            caveat=report.UNPROVEN if self.is_own else _SIMULATED.format(self.user),
+        )
 
 
 @lru_cache(maxsize=1)
-def _stage(collection: TextCollection | OwnLog, seed: int) -> Stage:
+def _data(collection: TextCollection | OwnLog, seed: int) -> SearchData:
     if isinstance(collection, OwnLog):
-        own = _load_own(collection)
-        return Stage(own.train, own.test, own.log.lists, own.log)
-    return stage(_load(collection, seed if collection.new_for_every_seed else 0), seed)
-
-
-@lru_cache(maxsize=1)
-def _load_own(collection: OwnLog) -> OwnData:
-    return collection.load()
+        return collection.load()
+    return display(_load(collection, seed if collection.new_for_every_seed else 0), seed)
 
 
 @lru_cache(maxsize=1)
@@ -260,69 +341,30 @@ def _load(collection: TextCollection, seed: int) -> TextSplits:
 
 @lru_cache(maxsize=1)
 def _log(collection: TextCollection | OwnLog, seed: int, population: str, log: Log) -> ClickLog:
-    staged = _stage(collection, seed)
-    return staged.logged or simulate_log(staged, users_of(population), log, seed)
+    data = _data(collection, seed)
+    return data.log or simulate_log(data, users_of(population), log, seed)
 
 
 Scores = Callable[[Dataset], NDArray[np.floating]]
 
 
-def train_task(task: ClickModelTask, progress: Progress) -> Trained:
-    """Train one ranker, and measure it on the test queries."""
-    started = time.perf_counter()
-    staged = _stage(task.collection, task.seed)
-    log = _log(task.collection, task.seed, task.population, task.log)
-    score: Scores = engine_scores
-    believed = None
-    if task.method == "oracle":
-        score = _oracle(task.recipe, staged.train, log.lists, progress)
-    elif task.method != "initial":
-        model = _fit(task.method, task.recipe, staged.train, log, progress)
-        score, believed = model.predict, model.propensity
-    extra: dict[str, Any] = {"sessions_per_list": task.log.sessions} if task.log.sessions else {}
-    if task.log.popularity:
-        extra |= _head_and_tail(staged.train, log, score)
-    per_query = Evaluator(staged.test, PAPER_METRICS).per_query(score(staged.test))
-    run = Run(
-        method=task.method,
-        seed=task.seed,
-        metrics={name: float(values.mean()) for name, values in per_query.items()},
-        propensity=None
-        if believed is None
-        else PropensityResult(examination=believed.examination.tolist()),
-        seconds=round(time.perf_counter() - started, 2),
-        **extra,
-    )
-    return Trained(run, per_query, _sizes(staged))
-
-
-def _fit(method: str, recipe: Recipe, train: Dataset, log: ClickLog, progress: Progress) -> Model:
+def _fit(
+    name: str, chosen: Hyperparameters, train: Dataset, log: ClickLog, progress: Progress
+) -> dr.Model:
     """One row of the table, by the same function as for any user's log."""
-    extraction: dict[str, Any] = {}
-    if method.startswith(CLICK_MODEL):
-        name = method.removeprefix(CLICK_MODEL)
-        method, extraction = "click-model", {"click_model": name, "min_sessions": 1}
-    return fit(
-        log,
-        train,
-        method=method,  # type: ignore[arg-type]
-        ranker=recipe.ranker,
-        validation=HELD_OUT,
-        scaling=SCALING,
-        settings=recipe.training,
-        progress=progress,
-        **extraction,
-    )
-
-
-def _oracle(recipe: Recipe, train: Dataset, lists: RankedLists, progress: Progress) -> Scores:
-    """The same network on the grades of the displayed pages; the last one is kept."""
-    scaler = Scaler.fit(train.features, kind=SCALING)
-    network = recipe.ranker.build(scaler.output_count, recipe.training.seed)
-    features = torch.from_numpy(scaler.transform(train.features))
-    feedback = Judgments(train, lists)
-    Trainer(network, features, feedback, NoCorrection(), recipe.training).run(progress=progress)
-    return lambda dataset: network.predict(scaler.transform(dataset.features))
+    common: dict[str, Any] = {
+        "ranker": chosen.ranker,
+        "scaling": SCALING,
+        "settings": chosen.training,
+        "progress": progress,
+    }
+    if name == "oracle":
+        # The grades of the displayed pages; the last network is kept.
+        return dr.fit(Judgments(train, log.lists), train, method="naive", validation=0, **common)
+    if name.startswith(CLICK_MODEL):
+        common |= {"click_model": name.removeprefix(CLICK_MODEL), "min_sessions": 1}
+        name = "click-model"
+    return dr.fit(log, train, method=name, validation=HELD_OUT, **common)
 
 
 def _head_and_tail(train: Dataset, log: ClickLog, score: Scores) -> dict[str, dict[str, float]]:
@@ -333,84 +375,72 @@ def _head_and_tail(train: Dataset, log: ClickLog, score: Scores) -> dict[str, di
         "head": train.take(order[: round(HEAD * len(order))]),
         "tail": train.take(order[-round(TAIL * len(order)) :]),
     }
-    return {
-        name: {
-            metric: float(values.mean())
-            for metric, values in Evaluator(part, PAPER_METRICS).per_query(score(part)).items()
-        }
-        for name, part in parts.items()
-    }
+    return {name: dr.evaluate(score(part), part) for name, part in parts.items()}
 
 
-def _sizes(staged: Stage) -> Sizes:
-    parts = {"train": staged.train, "test": staged.test}
-    return Sizes(
-        queries={name: len(part) for name, part in parts.items()},
-        documents=sum(part.document_count for part in parts.values()),
-        features=staged.train.feature_count,
-        features_used=int((np.ptp(staged.train.features, axis=0) > 0).sum()),
-    )
+def head_and_tail_table(
+    results: Results, metrics: Sequence[str] = HEAD_AND_TAIL_METRICS
+) -> report.Table | None:
+    """Some metrics on either kind of queries; None where they are not told apart."""
+    rows = []
+    for name in report.ordered_methods(results):
+        found = [run.model_extra or {} for run in results.of(name)]
+        known = [each for each in found if {"head", "tail"} <= each.keys()]
+        if known:
+            cells = [
+                report.Cell.of([each[part][metric] for each in known])
+                for part in ("head", "tail")
+                for metric in metrics
+            ]
+            rows.append(report.method_row(name, cells))
+    if not rows:
+        return None
+    columns = [f"{part} {report.metric_label(m)}" for part in ("Head", "Tail") for m in metrics]
+    return report.Table(tuple(columns), report.with_best(rows), corner="Method")
 
 
-def run_click_models(
-    experiment: ClickModels,
-    *,
-    jobs: int = 1,
-    report: Report | None = None,
-    finished: Callable[[], None] | None = None,
-    kept: KeptRuns | None = None,
-) -> tuple[Results, Results | None]:
-    """Table 3 with its significance, and, on simulated clicks, the methods by sessions per list."""
-    tasks = experiment.tasks
-    trained = run_tasks(
-        tasks, work=train_task, jobs=jobs, report=report, finished=finished, kept=kept
-    )
-    pool = experiment.collection.new_for_every_seed
-    results = []
-    for of_table in (True, False):
-        chosen = [
-            each
-            for task, each in zip(tasks, trained, strict=True)
-            if (task.log == experiment.logs[0]) == of_table
-        ]
-        if chosen:
-            results.append(_results(experiment, chosen, pool, of_table))
-    return results[0], results[1] if len(results) > 1 else None
+def sessions_table(results: Results, metric: str = "ndcg@10") -> report.Table:
+    """One metric, a row per method and a column per number of sessions, each tested by itself."""
+    tests: dict[str, Any] = results.significance.get(f"by_{SWEPT}", {})
+    numbers = _numbers(results)
+    rows = []
+    for name in report.ordered_methods(results):
+        marks = {n: report.significance_mark(tests.get(str(n), {}), name, metric) for n in numbers}
+        cells = [report.Cell.of(_values(results, name, n, metric), marks[n]) for n in numbers]
+        rows.append(report.method_row(name, cells))
+    columns = tuple(f"{number} sessions" for number in numbers)
+    test = report.tested_by(next(iter(tests.values()), {}))
+    return report.Table(columns, report.with_best(rows), corner="Method", **test)
 
 
-def _results(
-    experiment: ClickModels, trained: list[Trained], pool: bool, of_table: bool
-) -> Results:
-    settings = {
-        "data": experiment.collection.name,
-        "users": experiment.population,
-        **trained[0].sizes.model_dump(),
-        **describe(experiment.recipe),
-        "seeds": list(experiment.seeds),
-        "lists_per_query": VERSIONS,
-        "version": __version__,
-    }
-    if isinstance(experiment.collection, OwnLog):
-        del settings["users"], settings["lists_per_query"]
-    elif of_table:
-        settings["sessions_per_list"] = experiment.table_sessions
-    by_sessions = sorted({t.run.model_extra["sessions_per_list"] for t in trained if not of_table})  # type: ignore[index]
-    significance = (
-        compare_with_reference(trained, pool=pool)
-        if of_table
-        else {
-            "by_sessions_per_list": {
-                str(n): compare_with_reference(
-                    [t for t in trained if (t.run.model_extra or {})["sessions_per_list"] == n],
-                    pool=pool,
-                )
-                for n in by_sessions
-            }
-        }
-    )
-    return Results(
-        experiment="click-models" if of_table else "click-models-by-sessions",
-        settings=settings,
-        runs=[each.run for each in trained],
-        significance=significance,
-    )
+def crossings(results: Results, metric: str = "ndcg@10") -> list[str]:
+    """For every method, in one sentence, where it is above dual learning by its means."""
+    numbers, names = _numbers(results), report.ordered_methods(results)
+    if REFERENCE not in names:
+        return []
+
+    def means(name: str) -> NDArray[np.float64]:
+        return np.array([np.mean(_values(results, name, n, metric)) for n in numbers])
+
+    sentences = []
+    for name in names:
+        above = means(name) > means(REFERENCE)
+        where = "at every number of sessions per list."
+        if above.any() and not above.all():
+            some = [
+                str(number) for number, is_above in zip(numbers, above, strict=True) if is_above
+            ]
+            where = f"at {', '.join(some)} sessions per list, else below."
+        if name != REFERENCE:
+            side = "above" if above.any() else "below"
+            sentences.append(f"{report.method(name).label} is {side} DLA {where}")
+    return sentences
+
+
+def _numbers(results: Results) -> list[int]:
+    found = {report.extra(run, SWEPT) for run in results.runs}
+    return sorted(number for number in found if isinstance(number, int))
+
+
+def _values(results: Results, name: str, number: int, metric: str) -> list[float]:
+    return [run.metrics[metric] for run in results.of(name) if report.extra(run, SWEPT) == number]

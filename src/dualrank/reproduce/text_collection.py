@@ -18,17 +18,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zstandard
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from dualrank.data.dataset import Dataset
-from dualrank.errors import DataError, SettingsError
-from dualrank.pages.candidates import extract
-from dualrank.pages.small_web import MAX_GRADE, SmallWeb, WebSize, generate_web
-from dualrank.pages.sources import HeldPages
-from dualrank.pages.tables import Pairs, Queries
-from dualrank.pages.text_features import FEATURE_NAMES
-from dualrank.pages.tokens import Tokeniser
+from dualrank.data import Dataset
+from dualrank.errors import DataError
+from dualrank.pages import (
+    FEATURE_NAMES,
+    MAX_GRADE,
+    HeldPages,
+    Pairs,
+    Queries,
+    SmallWeb,
+    Tokeniser,
+    WebSize,
+    extract,
+    generate_web,
+)
+from dualrank.reproduce.experiment import require_known
 
 COLLECTIONS = ("small-web", "msrd-movies", "nfcorpus", "stanford-web")
 CANDIDATES = 100
@@ -47,10 +54,7 @@ class TextCollection:
     size: WebSize = field(default_factory=WebSize)
 
     def __post_init__(self) -> None:
-        if self.name not in COLLECTIONS:
-            raise SettingsError(
-                f"unknown collection {self.name!r}; known are {', '.join(COLLECTIONS)}"
-            )
+        require_known("collection", [self.name], COLLECTIONS)
         if self.name != "small-web":
             folder = (self.root or Path()) / self.name.replace("-", "_")
             if self.root is None or not folder.is_dir():
@@ -172,12 +176,7 @@ def _nfcorpus(folder: Path) -> TextSplits:
     asked = Queries(list(chosen), list(chosen.values()))
     found = extract(HeldPages(rows), asked, CANDIDATES, _ENGLISH, jobs=1)
     data = found.dataset()
-    names = zip(
-        data.query_ids[data.query_of_document].tolist(),
-        data.ids_of_documents().tolist(),
-        strict=True,
-    )
-    graded = np.array([grades.get(pair, 0.0) for pair in names])
+    graded = np.array([grades.get(pair, 0.0) for pair in data.pairs()])
     return _split(data.with_grades(graded, 3.0), chosen)
 
 
@@ -200,12 +199,10 @@ def _split(data: Dataset, chosen: dict[str, str]) -> TextSplits:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open("rb") as file:
-        stream = zstandard.ZstdDecompressor().stream_reader(file)
+    with pa.input_stream(path, compression="zstd") as stream:
         yield from map(json.loads, io.TextIOWrapper(stream, "utf-8"))
 
 
 def _columns(path: Path) -> list[list[str]]:
-    with path.open("rb") as file:
-        stream = zstandard.ZstdDecompressor().stream_reader(file)
+    with pa.input_stream(path, compression="zstd") as stream:
         return [line.rstrip("\n").split("\t") for line in io.TextIOWrapper(stream, "utf-8")]

@@ -5,59 +5,55 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dualrank.evaluation.evaluator import evaluate
-from dualrank.learning.loop import Progress
-from dualrank.rankers.network import DNN
-from dualrank.reproduce.methods import (
+import dualrank as dr
+from dualrank.learning import Progress, part_of
+from dualrank.reproduce.experiment import require_known
+from dualrank.reproduce.simulation import Simulation
+from dualrank.reproduce.table_2_rows import (
     METHODS,
+    Hyperparameters,
     Outcome,
-    Recipe,
     Users,
     measure_by_randomisation,
-    require_known,
     run_method,
 )
-from dualrank.reproduce.simulation import Simulation
 
 HIDDEN = ((128, 64, 32), (256, 128, 64), (512, 256, 128))
 """Hidden units from 128 to 512, halved from layer to layer."""
 
 LEARNING_RATES = (0.005, 0.01, 0.02, 0.05)
-"""The paper's range; the recipe's own rate is tried too."""
+"""The paper's range; the rate that is given is tried too."""
 
 C_VALUES = (20.0, 50.0, 100.0, 200.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """What the best recipe gave, and the validation value of every one that was tried."""
+    """What the best candidate gave, and the validation value of every one that was tried."""
 
-    recipe: Recipe
+    chosen: Hyperparameters
     outcome: Outcome
     trials: list[dict[str, Any]]
 
 
-def candidates(method: str, recipe: Recipe) -> list[tuple[dict[str, Any], Recipe]]:
-    """The recipes to try for a method, each with the values that make it special.
+def candidates(method: str, given: Hyperparameters) -> list[tuple[dict[str, Any], Hyperparameters]]:
+    """What to try for a method, each with the values that make it special.
 
     The propensity rate keeps its ratio to the ranker's rate.
     """
-    require_known([method])
+    require_known("method", [method], list(METHODS))
     ranker = METHODS[method].ranker
     if ranker == "svm":
-        return [({"C": C}, replace(recipe, C=C)) for C in C_VALUES]
+        return [({"C": C}, replace(given, C=C)) for C in C_VALUES]
     if ranker == "initial":
-        return [({}, recipe)]
-    training = recipe.training
-    ratio = training.propensity_rate / training.learning_rate
-    rates = sorted({*LEARNING_RATES, training.learning_rate})
+        return [({}, given)]
+    ratio = given.training.propensity_rate / given.training.learning_rate
+    rates = sorted({*LEARNING_RATES, given.training.learning_rate})
     return [
         (
             {"hidden": list(hidden), "learning_rate": rate},
-            replace(
-                recipe,
-                ranker=DNN(hidden, recipe.ranker.elu_output),
-                training=replace(training, learning_rate=rate, propensity_rate=ratio * rate),
+            replace(given, ranker=dr.DNN(hidden, given.ranker.elu_output)).with_training(
+                learning_rate=rate, propensity_rate=ratio * rate
             ),
         )
         for hidden in HIDDEN
@@ -69,25 +65,21 @@ def tune(
     method: str,
     simulation: Simulation,
     users: Users,
-    recipe: Recipe,
+    given: Hyperparameters,
     progress: Progress | None = None,
 ) -> Tuned:
     """Train every candidate and keep the one that is best on the validation queries."""
-    metric = recipe.training.metric
-    tried = candidates(method, recipe)
+    metric = given.training.metric
+    tried = candidates(method, given)
     measured = None
-    if METHODS[method].correction == "randomisation":
-        measured = measure_by_randomisation(simulation, users, recipe)
+    if METHODS[method].method == "ipw":
+        measured = measure_by_randomisation(simulation, users, given)
     best: Tuned | None = None
     trials: list[dict[str, Any]] = []
     for index, (values, candidate) in enumerate(tried):
-
-        def on_step(done: int, total: int, index: int = index) -> None:
-            if progress:
-                progress(index * total + done, len(tried) * total)
-
-        outcome = run_method(method, simulation, users, candidate, on_step, measured=measured)
-        value = evaluate(outcome.valid_scores, simulation.valid, [metric])[metric]
+        part = part_of(progress, index, len(tried))
+        outcome = run_method(method, simulation, users, candidate, part, measured=measured)
+        value = dr.evaluate(outcome.valid_scores, simulation.valid, [metric])[metric]
         if best is None or value > max(trial[metric] for trial in trials):
             best = Tuned(candidate, outcome, trials)
         trials.append({**values, metric: value})

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from dualrank.pages.small_web import WebSize, generate_web
-from dualrank.reproduce.table_3 import Log, simulate_log, stage, users_of
+from dualrank.pages import WebSize, generate_web
+from dualrank.reproduce.search_engine import Log, display, simulate_log, users_of
 from dualrank.reproduce.text_collection import split_web
 from dualrank.storage import atomic_file, write_text
 
@@ -27,17 +27,12 @@ def write_web(
     """
     users = users_of(population)
     web = generate_web(size, seed)
-    staged = stage(split_web(web, seed), seed)
-    clicks = simulate_log(staged, users, log or Log(), seed)
+    data = display(split_web(web, seed), seed)
+    clicks = simulate_log(data, users, log or Log(), seed)
     pages = "".join(json.dumps(row) + "\n" for row in web.pages.rows)
     asked = zip(web.queries.query_ids, web.queries.texts, strict=True)
-    test = staged.test
-    judged = zip(
-        test.query_ids[test.query_of_document].tolist(),
-        test.ids_of_documents().tolist(),
-        test.require_grades().tolist(),
-        strict=True,
-    )
+    test = data.test
+    judged = zip(test.pairs(), test.require_grades().tolist(), strict=True)
     write_text(folder / "pages.jsonl", pages)
     write_text(
         folder / "queries.tsv", "query_id\tquery\n" + "".join(f"{n}\t{text}\n" for n, text in asked)
@@ -46,7 +41,7 @@ def write_web(
         pq.write_table(clicks.to_table(), file, compression="zstd")
     write_text(
         folder / "judgments.qrels",
-        "".join(f"{query} 0 {document} {grade:g}\n" for query, document, grade in judged),
+        "".join(f"{query} 0 {document} {grade:g}\n" for (query, document), grade in judged),
     )
     return {
         "pages": len(web.pages.rows),

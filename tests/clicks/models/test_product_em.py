@@ -1,4 +1,4 @@
-"""The shared EM of position-based and user browsing model: weights, starts, scale."""
+"""The shared EM of position-based and user browsing model: counts, starts, scale."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,6 @@ from dualrank.clicks.models.em import EM, Beta
 from dualrank.clicks.models.pbm import position_counts
 from dualrank.clicks.models.product_em import ProductCounts, ProductFit, fit_product
 from dualrank.clicks.models.ubm import browsing_counts
-from dualrank.data.click_log import ClickLog
 
 PRIOR = Beta(0.2, 0.8, 0.2)
 
@@ -30,21 +29,6 @@ def test_browsing_cells_add_up_to_positions(log):
     np.testing.assert_array_equal(by_rank, coarse.per_cell(coarse.skips))
     # The first rank has no click above it.
     assert fine.per_cell(fine.skips + fine.clicks).reshape(4, 5)[0, 1:].sum() == 0
-
-
-def test_whole_weights_are_repeated_queries(log):
-    """A query that a bootstrap drew three times counts like three such queries."""
-    weight_of_query = np.array([3, 0, 1, 2, 1, 1])
-    repeated = ClickLog(
-        log.lists,
-        log.list_of,
-        log.clicks,
-        log.counts * weight_of_query[log.lists.queries[log.list_of]],
-    )
-    weights = weight_of_query[np.arange(24) // 4].astype(float)
-    weighted = fit_product(position_counts(log).weighted(weights), PRIOR, EM())
-    plain = fit_product(position_counts(repeated), PRIOR, EM())
-    np.testing.assert_allclose(weighted.examination, plain.examination, atol=1e-12)
 
 
 def test_a_warm_start_ends_in_the_same_place_sooner(log):

@@ -239,7 +239,7 @@ def test_the_account_survives_as_json(clean):
         ("log.parquet", b"PAR1 and then nothing", "not a readable Parquet file"),
         ("log.jsonl", b'{"session_id": 1\n', "log.jsonl"),
         ("log.csv", b"session_id,query_id\n1,2\n", "column 'doc_id' is missing"),
-        ("log.xlsx", b"what", "a log is a .parquet, .csv, .tsv, .jsonl or .ndjson file"),
+        ("log.xlsx", b"what", "a log is a .parquet, .pq, .csv, .tsv, .jsonl, .ndjson, .json file"),
         ("log.csv.gz", b"not gzip", "log.csv.gz"),
         ("log.csv", b"", "the file is empty"),
         ("log.jsonl", b"\n", "the file is empty"),
@@ -271,7 +271,7 @@ def test_places_without_a_log_are_named(tmp_path, clean):
         read_log(tmp_path)
     pq.write_table(long_table(clean), tmp_path / "a.parquet")
     (tmp_path / "b.csv").write_text("session_id\n")
-    with pytest.raises(DataError, match=r"several formats \(csv, parquet\); give a pattern"):
+    with pytest.raises(DataError, match=r"several formats \(CSV, Parquet\); give a pattern"):
         read_log(tmp_path)
     with pytest.raises(DataError, match="an empty list of files"):
         read_log([])

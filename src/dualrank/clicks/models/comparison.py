@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dualrank.clicks.models.click_model import Perplexity
+from dualrank.clicks.models.click_model import ClickModel, Perplexity
 from dualrank.clicks.models.em import EM, Prior
 from dualrank.clicks.models.registry import MODELS, click_model
 from dualrank.data.click_log import ClickLog
@@ -39,18 +39,18 @@ class Score:
 def compare_models(
     train: ClickLog,
     test: ClickLog,
-    names: Sequence[str] = tuple(MODELS),
+    models: Sequence[str | type[ClickModel]] = tuple(MODELS),
     *,
     prior: Prior | None = None,
     em: EM | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Score]:
     """Fit every model on `train` and judge it on `test`, which may be another log."""
-    models = [click_model(name, prior, em) for name in names]
+    unfitted = [click_model(model, prior, em) for model in models]
     scores = []
-    for done, model in enumerate(models):
+    for done, model in enumerate(unfitted):
         if progress:
-            progress(done, len(models))
+            progress(done, len(unfitted))
         started = time.perf_counter()
         climb = model.fit(train).fitted.climb
         seconds = time.perf_counter() - started
@@ -74,6 +74,17 @@ def compare_models(
 
 def _values(perplexity: Perplexity) -> tuple[float | None, ...]:
     return tuple(None if np.isnan(p) else float(p) for p in perplexity.per_rank)
+
+
+def hold_out_value(log: ClickLog, column: str, value: str) -> tuple[ClickLog, ClickLog]:
+    """Split sessions by a column: those of other values to fit on, those of `value` to judge by."""
+    names, codes = log.column(column).names, log.column(column).codes
+    if value not in names or len(names) < 2:
+        raise SettingsError(
+            f"column {column!r} holds {', '.join(names)}; it must hold {value!r} and another value"
+        )
+    held = codes == names.index(value)
+    return log.take_rows(np.flatnonzero(~held)), log.take_rows(np.flatnonzero(held))
 
 
 def hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLog]:

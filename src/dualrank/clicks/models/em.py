@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -25,8 +26,10 @@ class EM:
     Varadhan and Roland 2008), which ends in the same place after far fewer iterations.
     """
 
-    max_iterations: int = 5_000
-    tolerance: float = 0.01
+    max_iterations: Annotated[int, "At most so many iterations of EM.", {"min": 1}] = 5_000
+    tolerance: Annotated[
+        float, "EM stops when less is to be gained (nats of the whole log).", {"min": 0.0}
+    ] = 0.01
     accelerated: bool = True
 
     def __post_init__(self) -> None:
@@ -99,7 +102,11 @@ class Prior:
     tools have, would call most documents of a web log more attractive the less is known of them.
     """
 
-    strength: float = 2.0
+    strength: Annotated[
+        float,
+        "How many trials the prior of a document counts as.",
+        {"name": "--prior-strength", "min": 0.0},
+    ] = 2.0
     mean: float | None = None
 
     def __post_init__(self) -> None:

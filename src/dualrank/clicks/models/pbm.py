@@ -17,7 +17,8 @@ class PositionBased(ClickModel):
 
     Only products are seen, so θ is relative to the first rank and α is how likely the document is
     clicked there; a rank that is examined more than the first is held at 1. α is drawn to the
-    click-through of the log with the strength of `prior`, θ_k to one half with one trial.
+    click-through of the log with the strength of `prior`, θ_k to one half with one trial. (The
+    estimator `pbm` of examination is the same climb without priors, and with intervals.)
     """
 
     name = "pbm"

@@ -11,7 +11,7 @@ freedom away: examination of that cell is 1, so attraction is the probability of
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numba
 import numpy as np
@@ -62,11 +62,6 @@ class ProductCounts:
     def pair(self) -> NDArray[np.int64]:
         """The pair of every entry."""
         return np.repeat(np.arange(self.pairs), np.diff(self.offsets))
-
-    def weighted(self, weight: NDArray[np.floating]) -> ProductCounts:
-        """The same log with each pair counted `weight[pair]` times, as a bootstrap has it."""
-        per_entry = weight[self.pair]
-        return replace(self, clicks=self.clicks * per_entry, skips=self.skips * per_entry)
 
     def per_pair(self, values: Floats) -> Floats:
         """Sums of per-entry values over each pair."""

@@ -1,4 +1,4 @@
-"""All click models, by name."""
+"""All click models, by name; a new one is a file and a line in `MODELS`."""
 
 from __future__ import annotations
 
@@ -42,18 +42,23 @@ MODELS: dict[str, type[ClickModel]] = {
 }
 
 
-def click_model(name: str, prior: Prior | None = None, em: EM | None = None) -> ClickModel:
-    """An unfitted model by name."""
-    if name not in MODELS:
-        raise SettingsError(f"unknown click model {name!r}; known are {', '.join(MODELS)}")
-    return MODELS[name](prior, em)
+def click_model(
+    model: str | type[ClickModel], prior: Prior | None = None, em: EM | None = None
+) -> ClickModel:
+    """An unfitted model by name, or of a class of your own."""
+    if not isinstance(model, str):
+        return model(prior, em)
+    if model not in MODELS:
+        raise SettingsError(f"unknown click model {model!r}; known are {', '.join(MODELS)}")
+    return MODELS[model](prior, em)
 
 
-def load_click_model(path: str | Path) -> ClickModel:
-    """A fitted model from a file that `save` wrote."""
+def load_click_model(path: str | Path, *own: type[ClickModel]) -> ClickModel:
+    """A fitted model from a file that `save` wrote; it may be of one of your `own` classes."""
     name, fitted = read_fitted(Path(path))
-    if name not in MODELS:
-        raise DataError(f"{path}: unknown click model {name!r}; known are {', '.join(MODELS)}")
-    model = MODELS[name]()
-    model.fitted = fitted
-    return model
+    known = MODELS | {model.name: model for model in own}
+    if name not in known:
+        raise DataError(f"{path}: unknown click model {name!r}; known are {', '.join(known)}")
+    loaded = known[name]()
+    loaded.fitted = fitted
+    return loaded

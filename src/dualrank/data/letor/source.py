@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, cast
 
-import zstandard
+import pyarrow as pa
 
 from dualrank.errors import DataError
 
@@ -43,7 +43,7 @@ class SourceState:
         return cls(stat.st_size, stat.st_mtime_ns, settled)
 
 
-class SourceFile:
+class SourceFile(io.RawIOBase):
     """A file that is read once from front to back, decompressed on the way.
 
     The compression is recognised by the first bytes, so a wrong suffix does no harm. `digest`
@@ -52,51 +52,58 @@ class SourceFile:
     anything was read.
     """
 
+    _file: io.FileIO | None = None
+
     def __init__(self, path: Path, *, digest: bool = False) -> None:
         self.path = path
         try:
-            self._file = path.open("rb", buffering=0)
-            self.state = SourceState.of(os.fstat(self._file.fileno()))
-            start = self._file.read(4)
-            self._file.seek(0)
+            self._file = file = path.open("rb", buffering=0)
+            self.state = SourceState.of(os.fstat(file.fileno()))
+            start = file.read(4)
+            file.seek(0)
         except FileNotFoundError:
             raise DataError(f"{path}: there is no such file") from None
         except IsADirectoryError:
             raise DataError(f"{path}: this is a folder; expected a file") from None
         except OSError as error:
             raise DataError(f"{path}: the file cannot be opened ({error.strerror})") from None
-        self._raw = _Raw(self._file, digest)
+        self._raw = _Raw(file, digest)
         self._kind = "plain"
-        self._stream: io.RawIOBase | gzip.GzipFile = self._raw
+        self._stream: io.RawIOBase | gzip.GzipFile | pa.NativeFile = self._raw
         if start[:2] == GZIP_MAGIC:
             self._kind = "gzip"
             self._stream = gzip.GzipFile(fileobj=cast(BinaryIO, self._raw), mode="rb")
         elif start == ZSTD_MAGIC or start in ZSTD_SKIPPABLE:
             self._kind = "zstd"
-            self._stream = _Zstd(self._raw)
+            self._stream = pa.CompressedInputStream(pa.PythonFile(self._raw, mode="r"), "zstd")
 
-    def __enter__(self) -> SourceFile:
-        return self
+    def close(self) -> None:
+        """Close the file, if it could be opened."""
+        if self._file is not None:
+            self._file.close()
+        super().close()
 
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
+    def readable(self) -> bool:
+        """Python's own streams ask before they read."""
+        return True
 
     @property
     def bytes_read(self) -> int:
         """How many of the bytes on disk have been read."""
         return self._raw.bytes_read
 
-    def readinto(self, target: memoryview) -> int:
+    def readinto(self, target: memoryview) -> int:  # type: ignore[override]
         """Fill `target` from its start with text; 0 means the end of the file."""
         try:
             return self._stream.readinto(target) or 0
-        except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError):
+        except (EOFError, zlib.error, OSError) as error:
+            # What the operating system reports has a number; damaged data have none.
+            if isinstance(error, OSError) and error.errno is not None:
+                raise DataError(f"{self.path}: reading failed ({error.strerror})") from None
             raise DataError(
                 f"{self.path}: the {self._kind} data are damaged or end too early; "
                 "expected a whole file"
             ) from None
-        except OSError as error:
-            raise DataError(f"{self.path}: reading failed ({error.strerror})") from None
 
     def sha256(self) -> str:
         """The sha256 of all bytes on disk, as hexadecimal digits; call it at the end."""
@@ -123,36 +130,4 @@ class _Raw(io.RawIOBase):
         self.bytes_read += count
         if self.sha256 is not None:
             self.sha256.update(target[:count])
-        return count
-
-
-class _Zstd(io.RawIOBase):
-    """Decompressed zstd frames, one after the other.
-
-    `ZstdDecompressor.stream_reader` ends silently where a file was cut; this notices.
-    """
-
-    def __init__(self, raw: _Raw) -> None:
-        self._raw = raw
-        self._frame = zstandard.ZstdDecompressor().decompressobj()
-        self._inside_frame = False
-        self._input = b""
-        self._output = memoryview(b"")
-
-    def readinto(self, target: memoryview) -> int:  # type: ignore[override]
-        while not self._output:
-            piece = self._input or self._raw.read(COMPRESSED_PIECE)
-            if not piece:
-                if self._inside_frame:
-                    raise EOFError
-                return 0
-            self._output = memoryview(self._frame.decompress(piece))
-            self._input = b""
-            self._inside_frame = not self._frame.eof
-            if self._frame.eof:
-                self._input = self._frame.unused_data
-                self._frame = zstandard.ZstdDecompressor().decompressobj()
-        count = min(len(target), len(self._output))
-        target[:count] = self._output[:count]
-        self._output = self._output[count:]
         return count

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 import numpy as np
-import zstandard
+import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
@@ -84,7 +84,11 @@ def _written_file(path: Path) -> Iterator[BinaryIO]:
             with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
                 yield cast(BinaryIO, packed)
         elif path.suffix == ".zst":
-            with zstandard.ZstdCompressor().stream_writer(file, closefd=False) as packed:
+            # The stream closes what it writes to, so it gets the same file once more.
+            with (
+                open(file.fileno(), "wb", closefd=False) as same,
+                pa.CompressedOutputStream(same, "zstd") as packed,
+            ):
                 yield packed
         else:
             yield file

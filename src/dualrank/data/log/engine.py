@@ -6,13 +6,12 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Protocol
+from typing import Any, Protocol
 
 import duckdb
 import pyarrow as pa
 
-from dualrank.data.log.log_files import Source
-from dualrank.data.log.text import refuse_other_text, uneven_row
+from dualrank.data.log.log_format import Source
 from dualrank.errors import DataError, SettingsError
 
 MEMORY_LIMIT = "1200MB"
@@ -83,35 +82,11 @@ class DuckDBEngine:
         self._folder.cleanup()
 
     def open(self, source: Source, name: str = "log") -> None:
-        """Make the files of a source a view of this name; the columns of text files stay text.
-
-        A type guessed from the first lines of a CSV file would turn the id 007 into 7.
-        """
-        files = ", ".join(_literal(file) for file in source.files)
-        if source.format != "parquet":
-            refuse_other_text(source)
+        """Make the files of a source a view of this name."""
         try:
-            if source.format == "parquet":
-                self.view(name, f"SELECT * FROM read_parquet([{files}], union_by_name = true)")
-            elif source.format == "csv":
-                self.view(
-                    name,
-                    f"SELECT * FROM read_csv([{files}], union_by_name = true, header = true, "
-                    "all_varchar = true)",
-                )
-                uneven = uneven_row(source, list(self.types(name)))
-                if uneven is not None:
-                    raise DataError(f"{uneven}; mend or remove this line")
-            else:
-                lines = f"read_json([{files}], format = 'newline_delimited'"
-                self.view(name, f"SELECT * FROM {lines}, union_by_name = true)")
-                text = ", ".join(f"{self.quote(key)}: 'VARCHAR'" for key in self.types(name))
-                self.view(name, f"SELECT * FROM {lines}, columns = {{{text}}})")
+            self.view(name, source.format.rows(self, source))
         except duckdb.Error as error:
-            uneven = uneven_row(source) if source.format == "csv" else None
-            if uneven is not None:
-                raise DataError(f"{uneven}; mend or remove this line") from error
-            kind = {"parquet": "Parquet", "csv": "CSV", "json": "JSON lines"}[source.format]
+            kind = source.format.title
             raise DataError(
                 f"{source.name}: not a readable {kind} file ({_reason(error)})"
             ) from error
@@ -121,7 +96,7 @@ class DuckDBEngine:
         self.connection.register(name, table)
 
     def types(self, table: str) -> dict[str, Type]:
-        """The columns of a table or view, with what kind of value they hold."""
+        """The columns of a table, view or query, with what kind of value they hold."""
         found = self.connection.execute(f"DESCRIBE {table}").fetchall()
         return {name: _kind(declared) for name, declared, *_ in found}
 
@@ -143,6 +118,10 @@ class DuckDBEngine:
         """A column's name, whatever characters it holds."""
         return '"' + name.replace('"', '""') + '"'
 
+    def texts(self, values: Sequence[str]) -> str:
+        """A list of texts, such as names of files."""
+        return f"[{', '.join(_literal(value) for value in values)}]"
+
     def hash(self, values: Sequence[str]) -> str:
         """64 bits that tell these values, any of which may be NULL, from others."""
         return f"hash({', '.join(values)})"
@@ -161,6 +140,11 @@ class DuckDBEngine:
             return f"CAST({column} AS DOUBLE)"
         time = f"epoch_us(TRY_CAST({column} AS TIMESTAMPTZ)) / 1e6"
         return f"coalesce(TRY_CAST({column} AS DOUBLE), {time})" if kind == "text" else time
+
+
+def only_value(engine: Engine, query: str) -> Any:
+    """The only value of a query's result."""
+    return engine.fetch(query).column(0)[0].as_py()
 
 
 @contextmanager
@@ -183,10 +167,10 @@ def _literal(text: str) -> str:
 def _reason(error: Exception) -> str:
     """What DuckDB found, and of a CSV file in which line: its message goes on with advice."""
     lines = [line.strip() for line in str(error).splitlines()]
-    told = [
+    found = [
         line for line in lines[1:] if line.startswith(("Expected Number", "Value with", "file"))
     ]
-    return ", ".join([_first_line(error), *told])
+    return ", ".join([_first_line(error), *found])
 
 
 def _first_line(error: Exception) -> str:

@@ -5,34 +5,13 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
+from dualrank.data.log.formats import FORMATS, by_suffix
+from dualrank.data.log.log_format import LogFormat, Source
 from dualrank.errors import DataError
 
-Format = Literal["parquet", "csv", "json"]
-
-SUFFIXES: dict[str, Format] = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".json": "json",
-}
 COMPRESSED = (".gz", ".zst")
-PARQUET_MAGIC = b"PAR1"
-
-
-@dataclass(frozen=True)
-class Source:
-    """The files of a log, all of one format; `name` is what the user called them."""
-
-    name: str
-    files: tuple[str, ...]
-    format: Format
 
 
 def find_source(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Source:
@@ -44,10 +23,9 @@ def find_source(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]])
     files = [file for part in paths for file in _files(os.fspath(part))]
     formats = {_format(file) for file in files}
     if len(formats) > 1:
-        raise DataError(
-            f"{name}: files of several formats ({', '.join(sorted(formats))}); give a pattern such "
-            "as 'clicks/*.parquet'"
-        )
+        titles = ", ".join(sorted(format.title for format in formats))
+        advice = "give a pattern such as 'clicks/*.parquet'"
+        raise DataError(f"{name}: files of several formats ({titles}); {advice}")
     return Source(name, tuple(dict.fromkeys(files)), formats.pop())
 
 
@@ -56,10 +34,10 @@ def _files(path: str) -> list[str]:
         found = sorted(
             str(file)
             for file in Path(path).rglob("*")
-            if file.is_file() and suffix_of(file.name) in SUFFIXES and not _hidden(file, path)
+            if file.is_file() and suffix_of(file.name) in by_suffix() and not _hidden(file, path)
         )
         if not found:
-            known = ", ".join(SUFFIXES)
+            known = ", ".join(by_suffix())
             raise DataError(f"{path}: no log in this folder; its files would end in {known}")
         return found
     if os.path.exists(path):
@@ -83,20 +61,26 @@ def suffix_of(name: str) -> str:
     return os.path.splitext(stem)[1] if suffix in COMPRESSED else suffix
 
 
-def _format(file: str) -> Format:
+def _format(file: str) -> LogFormat:
+    """The format that a file begins like, or else that its name says."""
+    marked = [(format, format.begins) for format in FORMATS if format.begins is not None]
     try:
         with open(file, "rb") as opened:
-            start = opened.read(len(PARQUET_MAGIC))
+            start = opened.read(max(len(mark) for _, mark in marked))
     except OSError as error:
         raise DataError(f"{file}: the file cannot be opened ({error.strerror})") from None
-    if start == PARQUET_MAGIC:
-        return "parquet"
-    known = SUFFIXES.get(suffix_of(file))
+    for format, mark in marked:
+        if start.startswith(mark):
+            return format
+    known = by_suffix().get(suffix_of(file))
     if known is None:
         raise DataError(
-            f"{file}: a log is a .parquet, .csv, .tsv, .jsonl or .ndjson file (or compressed text "
-            "ending in .gz or .zst)"
+            f"{file}: a log is a {', '.join(by_suffix())} file (or compressed text ending in "
+            f"{' or '.join(COMPRESSED)})"
         )
-    if known == "parquet":
-        raise DataError(f"{file}: not a readable Parquet file: it does not begin with PAR1")
+    if known.begins is not None:
+        raise DataError(
+            f"{file}: not a readable {known.title} file: it does not begin with "
+            f"{known.begins.decode()}"
+        )
     return known

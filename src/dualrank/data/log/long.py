@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import IO
+from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 
 from dualrank.data.catalogue import Catalogue
 from dualrank.data.click_log import ClickLog
+from dualrank.storage import atomic_file, require_suffix
 
 SESSIONS_PER_TABLE = 100_000
 
@@ -48,12 +50,15 @@ def long_tables(
 
 
 def write_long_log(
-    log: ClickLog, file: IO[bytes], catalogue: Catalogue, rng: np.random.Generator
+    log: ClickLog, path: Path, catalogue: Catalogue, rng: np.random.Generator
 ) -> None:
     """Write the long log as Parquet, sessions in random order, in little memory."""
-    writer: pq.ParquetWriter | None = None
-    for table in long_tables(log, catalogue, rng):
-        writer = writer or pq.ParquetWriter(file, table.schema, compression="zstd")
-        writer.write_table(table)
-    if writer is not None:
-        writer.close()
+    require_suffix(path, "a log", ".parquet")
+    tables = long_tables(log, catalogue, rng)
+    first = next(tables)
+    with (
+        atomic_file(path) as file,
+        pq.ParquetWriter(file, first.schema, compression="zstd") as writer,
+    ):
+        for table in chain([first], tables):
+            writer.write_table(table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,11 +15,14 @@ from dualrank.data.log.assembly import assemble
 from dualrank.data.log.columns import find_columns
 from dualrank.data.log.engine import MEMORY_LIMIT, DuckDBEngine
 from dualrank.data.log.features_join import point_to
-from dualrank.data.log.log_files import Source, find_source
+from dualrank.data.log.formats import PARQUET
+from dualrank.data.log.log_files import find_source
+from dualrank.data.log.log_format import Source
+from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.reading_report import Problem
-from dualrank.data.log.reduction import Reading, reduce_log
+from dualrank.data.log.reduction import reduce_log
 from dualrank.data.log.saved import is_saved, read_saved
-from dualrank.data.log.ubi import open_ubi
+from dualrank.data.log.ubi import Ubi
 from dualrank.errors import DataError, SettingsError
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -30,14 +34,9 @@ def read_log(
     *,
     events: Paths | None = None,
     actions: Sequence[str] = ("click",),
-    columns: Mapping[str, str] | None = None,
-    contexts: Sequence[str] = (),
-    first_position: int = 1,
-    periods: int = 4,
-    max_bad_share: float = 0.0,
-    max_clicks: int | None = None,
-    max_client_share: float | None = None,
     memory: str = MEMORY_LIMIT,
+    options: LogOptions | None = None,
+    **settings: Any,
 ) -> ClickLog:
     """Read a click log: one row per displayed document, or a reduced log that was saved.
 
@@ -45,10 +44,8 @@ def read_log(
     such as `clicks/2024-*.parquet`, several of these, or a data frame that Arrow can read. With a
     `dataset` the log points to its documents; without, to a catalogue of its own.
 
-    `columns` gives the log's own names, such as `{"doc_id": "item"}`. Sessions that differ in one
-    of the `contexts` are counted apart. Where there is a `timestamp`, the log is cut into `periods`
-    of about equally many sessions. Sessions with more than `max_clicks` clicks, and those of
-    clients with more than `max_client_share` of all clicks, are left out.
+    How it is read is said by the fields of `LogOptions`, as keywords (`columns={"doc_id": "item"}`,
+    `contexts=["device"]`, `first_position=0`, `max_bad_share=0.01` …), or by one made before.
 
     With `events`, both are exports of User Behavior Insights: `log` has the queries, and events of
     one of the `actions` are the clicks.
@@ -58,9 +55,7 @@ def read_log(
     so is such a share of rows without a session, or of UBI clicks without a displayed document.
     DuckDB does the work within `memory`, and on disk beyond it.
     """
-    if not 0 <= max_bad_share <= 1:
-        raise SettingsError(f"max_bad_share is a share from 0 to 1, not {max_bad_share}")
-    reading = Reading(first_position, periods, max_clicks, max_client_share)
+    options = replace(options or LogOptions(), **settings)
     source = find_source(log) if _is_path(log) else None
     before: Mapping[str, float] = {}
     saved = _saved_files(source)
@@ -69,29 +64,29 @@ def read_log(
             raise SettingsError(
                 f"{source.name}: this log is reduced already; events are given when it is reduced"
             )
-        if columns or reading != Reading():
+        if replace(options, contexts=(), max_bad_share=0.0) != LogOptions():
             raise SettingsError(
                 f"{source.name}: this log is reduced already; columns, positions, periods and "
                 "traffic filters are given when it is reduced"
             )
-        result = _read_saved(source, contexts)
+        result = _read_saved(source, options.contexts)
         # What was bad when it was reduced was allowed then.
         before = result.reading.bad_shares if result.reading else {}
     else:
         with DuckDBEngine(memory) as engine:
-            name, problems = "the log" if source is None else source.name, list[Problem]()
-            if events is not None:
-                if source is None or columns:
-                    raise SettingsError("events go with files of UBI queries, and no other columns")
-                used, problems = open_ubi(engine, source, find_source(events), actions, contexts)
+            if source is None:
+                if events is not None:
+                    raise SettingsError("events go with files of UBI queries")
+                engine.register(_table(log))
+                present, name = list(engine.types("log")), "the log"
+                columns = find_columns(present, options.columns, options.contexts)
+                problems: Sequence[Problem] = ()
             else:
-                if source is None:
-                    engine.register(_table(log))
-                else:
-                    engine.open(source)
-                used = find_columns(list(engine.types("log")), columns, contexts, where=name)
-            result = assemble(reduce_log(engine, used, reading, name, problems))
-    return finish(result, dataset, max_bad_share, before, source.name if source else None)
+                name = source.name
+                format = source.format if events is None else Ubi(find_source(events), actions)
+                columns, problems = format.open(engine, source, options)
+            result = assemble(reduce_log(engine, columns, options, name, problems))
+    return finish(result, dataset, options.max_bad_share, before, source.name if source else None)
 
 
 def finish(
@@ -126,7 +121,7 @@ def _read_saved(source: Source, contexts: Sequence[str]) -> ClickLog:
 
 
 def _saved_files(source: Source | None) -> list[str]:
-    if source is None or source.format != "parquet":
+    if source is None or source.format is not PARQUET:
         return []
     return [file for file in source.files if is_saved(file)]
 

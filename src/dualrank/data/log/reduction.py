@@ -13,50 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from dualrank.data.click_log import PERIOD
 from dualrank.data.log.columns import Columns
-from dualrank.data.log.engine import Engine, Type
+from dualrank.data.log.engine import Engine, Type, only_value
 from dualrank.data.log.examples import MAX_DEPTH, changing, example_of
+from dualrank.data.log.log_options import LogOptions
+from dualrank.data.log.log_periods import cut
+from dualrank.data.log.log_traffic import leave_out, top_clients
 from dualrank.data.log.reading_report import KINDS, Client, Problem, ReadingReport
-from dualrank.errors import DataError, SettingsError
+from dualrank.errors import DataError
 
 WORD = 62
 """Positions whose clicks one 64-bit number holds (two bits stay free for signs and overflow)."""
 
-SAMPLED_TIMES = 1_000_000
-TOP_CLIENTS = 10
 NO_CONTEXT = "(none)"
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How a log is read: what positions start with, and which traffic is left out.
-
-    `periods` is the number of parts, of about equally many sessions, into which the time of a log
-    with a `timestamp` is cut; 0 or 1 leaves it whole.
-    """
-
-    first_position: int = 1
-    periods: int = 4
-    max_clicks: int | None = None
-    max_client_share: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.first_position not in (0, 1):
-            raise SettingsError(f"first_position is 0 or 1, not {self.first_position}")
-        if self.periods < 0:
-            raise SettingsError(f"periods is 0 or more, not {self.periods}")
-        if self.max_clicks is not None and self.max_clicks < 1:
-            raise SettingsError(f"max_clicks is 1 or more, not {self.max_clicks}")
-        share = self.max_client_share
-        if share is not None and not 0 < share <= 1:
-            raise SettingsError(f"max_client_share is a share above 0 and up to 1, not {share}")
 
 
 @dataclass(frozen=True)
@@ -78,27 +51,27 @@ class Reduced:
 def reduce_log(
     engine: Engine,
     columns: Columns,
-    reading: Reading,
+    options: LogOptions,
     source: str,
     problems: Sequence[Problem] = (),
 ) -> Reduced:
     """Reduce the table `log` of an engine; problems, with those known already, are counted."""
-    if reading.max_client_share is not None and "client_id" not in columns:
+    if options.max_client_share is not None and "client_id" not in columns:
         raise DataError(
             f"{source}: max_client_share needs a column client_id (or another named as such)"
         )
-    _rows(engine, columns, reading, source)
+    _rows(engine, columns, options)
     words = 1
     while True:
         _sessions(engine, columns, words)
-        deepest = _value(engine, "SELECT max(place) FROM shown")
+        deepest = only_value(engine, "SELECT max(place) FROM shown")
         if deepest is None or deepest <= words * WORD:
             break
         words = -(-deepest // WORD)
-    return _Reduction(engine, columns, reading, source, words, problems).result()
+    return _Reduction(engine, columns, options, source, words, problems).result()
 
 
-def _rows(engine: Engine, columns: Columns, reading: Reading, source: str) -> None:
+def _rows(engine: Engine, columns: Columns, options: LogOptions) -> None:
     """The view `rows`: what the columns mean, as equal types, NULL where they mean nothing."""
     types = engine.types("log")
     position, clicked = (engine.quote(columns[name]) for name in ("position", "clicked"))
@@ -120,7 +93,7 @@ def _rows(engine: Engine, columns: Columns, reading: Reading, source: str) -> No
             f"CASE WHEN {text} IN ('1', 'true', 't', '1.0') THEN TRUE "
             f"WHEN {text} IN ('0', 'false', 'f', '0.0') THEN FALSE END"
         )
-    first, last = reading.first_position, reading.first_position + MAX_DEPTH - 1
+    first, last = options.first_position, options.first_position + MAX_DEPTH - 1
     selected = {
         "session": engine.quote(columns["session_id"]),
         "query": _id(engine.quote(columns["query_id"]), types[columns["query_id"]]),
@@ -243,14 +216,17 @@ class _Reduction:
         self,
         engine: Engine,
         columns: Columns,
-        reading: Reading,
+        options: LogOptions,
         source: str,
         words: int,
         problems: Sequence[Problem],
     ) -> None:
-        self.engine, self.columns, self.reading = engine, columns, reading
+        self.engine, self.columns, self.options = engine, columns, options
         self.source, self.words = source, words
         self.clicked = " + ".join(f"bit_count(clicks_{word})" for word in range(words))
+        # A log may have periods of its own, as a context.
+        own = PERIOD in columns.contexts
+        self.timed = "timestamp" in columns and options.periods > 1 and not own
         self.problems = {problem.kind: problem for problem in problems}
         self.stray = sum(p.count for p in problems if p.treatment != "noted")
 
@@ -260,8 +236,14 @@ class _Reduction:
         self._judge_lists()
         faults = self._judge_sessions()
         bad = self._count_bad(faults)
-        clients, filters = self._traffic(found, faults)
-        edges, names = self._periods()
+        clients: tuple[Client, ...] = ()
+        if "client_id" in self.columns:
+            clients = top_clients(self.engine, self.options, found)
+        filters = leave_out(self.engine, self.options, self.clicked, found["clicks"], faults)
+        edges, names = list[float](), tuple[str, ...]()
+        if self.timed:
+            kind = self.engine.types("log")[self.columns["timestamp"]]
+            edges, names = cut(self.engine, self.options.periods, kind)
         happened = self._happened(faults, filters, edges)
         kept = int(happened["sessions"].to_numpy().sum())
         shown = self.engine.fetch(
@@ -357,7 +339,7 @@ class _Reduction:
             "SELECT query, document, position, clicked, place, click FROM shown "
             f"WHERE list = {number} ORDER BY TRY_CAST(position AS DOUBLE), document, query, clicked"
         ).to_pylist()
-        return example_of(kind, session["session"], rows, self.reading.first_position)
+        return example_of(kind, session["session"], rows, self.options.first_position)
 
     def _judge_sessions(self) -> str:
         """The condition under which a session itself, rather than its list, is dropped."""
@@ -367,7 +349,7 @@ class _Reduction:
             conditions["several_contexts"] = " OR ".join(contexts)
         if "client_id" in self.columns:
             conditions["several_clients"] = "several_client"
-        if self._timed:
+        if self.timed:
             conditions["no_time"] = "time IS NULL"
         for kind, condition in list(conditions.items()):
             where = f"session IS NOT NULL AND ({condition})"
@@ -410,94 +392,16 @@ class _Reduction:
                 return changing(rows[0]["session"], name, values)
         return f"such as session {rows[0]['session']!r}"
 
-    @property
-    def _timed(self) -> bool:
-        """Whether to cut the log by time; a log may have periods of its own, as a context."""
-        own = PERIOD in self.columns.contexts
-        return "timestamp" in self.columns and self.reading.periods > 1 and not own
-
     def _count_bad(self, faults: str) -> int:
         if faults == "FALSE":
-            lossy = _value(self.engine, "SELECT sum(sessions) FROM judged WHERE lossy")
+            lossy = only_value(self.engine, "SELECT sum(sessions) FROM judged WHERE lossy")
         else:
-            lossy = _value(
+            lossy = only_value(
                 self.engine,
                 "SELECT count(*) FROM sessions s JOIN judged j ON s.one = j.one AND s.two = j.two "
                 f"WHERE s.session IS NOT NULL AND (j.lossy OR {faults})",
             )
         return int(lossy or 0)
-
-    def _traffic(
-        self, found: dict[str, int], faults: str
-    ) -> tuple[tuple[Client, ...], dict[str, tuple[str, int]]]:
-        """Who clicked most, and for each filter the sessions it leaves out: condition and count."""
-        reading, filters = self.reading, dict[str, str]()
-        if reading.max_clicks is not None:
-            filters["max_clicks"] = f"({self.clicked}) > {reading.max_clicks}"
-        clients: tuple[Client, ...] = ()
-        if "client_id" in self.columns:
-            self.engine.keep(
-                "clients",
-                "SELECT client, count(*) AS sessions, sum(click_count) AS clicks "
-                "FROM sessions WHERE session IS NOT NULL AND client IS NOT NULL GROUP BY client",
-            )
-            least = (reading.max_client_share or 1.0) * found["clicks"]
-            if reading.max_client_share is not None:
-                filters["max_client_share"] = (
-                    f"coalesce(client IN (SELECT client FROM clients WHERE clicks > {least!r}), "
-                    "FALSE)"
-                )
-            top = self.engine.fetch(
-                "SELECT * FROM clients ORDER BY clicks DESC, sessions DESC, client "
-                f"LIMIT {TOP_CLIENTS}"
-            ).to_pylist()
-            clients = tuple(
-                Client(
-                    name=row["client"],
-                    sessions=int(row["sessions"]),
-                    clicks=int(row["clicks"]),
-                    share_of_sessions=int(row["sessions"]) / found["sessions"],
-                    share_of_clicks=int(row["clicks"]) / max(found["clicks"], 1),
-                    left_out=reading.max_client_share is not None and row["clicks"] > least,
-                )
-                for row in top
-            )
-        counted = {}
-        before = f"({faults})"
-        for name, condition in filters.items():
-            count = _value(
-                self.engine,
-                "SELECT count(*) FROM sessions s JOIN judged j ON s.one = j.one AND s.two = j.two "
-                f"WHERE s.session IS NOT NULL AND NOT j.dropped AND NOT {before} AND {condition}",
-            )
-            counted[name] = (condition, int(count))
-            before = f"({before} OR {condition})"
-        return clients, counted
-
-    def _periods(self) -> tuple[list[float], tuple[str, ...]]:
-        """Where periods begin, and their names: cut so that they have about equal sessions.
-
-        Of more than a million sessions, those are asked whose name has a low digest: a sample that
-        is the same on every engine and for every order of the log.
-        """
-        if not self._timed:
-            return [], ()
-        sessions = _value(self.engine, "SELECT count(time) FROM sessions")
-        condition = "time IS NOT NULL"
-        if sessions > SAMPLED_TIMES:
-            highest = int(SAMPLED_TIMES / sessions * 16**8)
-            condition += f" AND md5(CAST(session AS STRING)) < '{highest:08x}'"
-        times = np.sort(
-            self.engine.fetch(f"SELECT time FROM sessions WHERE {condition}")["time"].to_numpy()
-        )
-        if len(times) == 0:
-            return [], ()
-        parts = self.reading.periods
-        edges = np.unique(times[[len(times) * part // parts for part in range(parts)]])
-        if len(edges) < 2:
-            return [], ()
-        kind = self.engine.types("log")[self.columns["timestamp"]]
-        return edges.tolist(), tuple(_time_name(edge, kind) for edge in edges)
 
     def _happened(
         self, faults: str, filters: dict[str, tuple[str, int]], edges: Sequence[float]
@@ -515,14 +419,3 @@ class _Reduction:
             f"GROUP BY one, two, {', '.join(keys)}, period"
             ") h JOIN judged j ON h.one = j.one AND h.two = j.two WHERE NOT j.dropped"
         )
-
-
-def _time_name(seconds: float, kind: str) -> str:
-    if kind in ("integer", "number"):
-        return f"{seconds:.15g}"
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-
-
-def _value(engine: Engine, query: str) -> Any:
-    """The only value of a query's result."""
-    return engine.fetch(query).column(0)[0].as_py()

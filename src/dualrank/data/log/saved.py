@@ -23,7 +23,7 @@ from dualrank.data.lists import PADDING, RankedLists
 from dualrank.data.log.assembly import catalogue_of, in_order
 from dualrank.data.log.reading_report import ReadingReport
 from dualrank.errors import DataError
-from dualrank.storage import atomic_file
+from dualrank.storage import require_suffix, write_table
 
 FORMAT = 1
 KEY = b"dualrank.log"
@@ -31,9 +31,8 @@ KEY = b"dualrank.log"
 
 def write_log(log: ClickLog, path: Path) -> None:
     """Save a reduced log; nothing appears under this name before all of it is written."""
-    table = to_table(log)
-    with atomic_file(path) as file:
-        pq.write_table(table, file, compression="zstd")
+    require_suffix(path, "a reduced log", ".parquet")
+    write_table(path, to_table(log))
 
 
 def to_table(log: ClickLog) -> pa.Table:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,9 +15,11 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.log.assembly import assemble
 from dualrank.data.log.columns import find_columns
 from dualrank.data.log.engine import Type
+from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.read_log import finish
-from dualrank.data.log.reduction import Reading, reduce_log
+from dualrank.data.log.reduction import reduce_log
 from dualrank.errors import DataError, SettingsError
+from dualrank.extras import require
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,31 +31,27 @@ def read_log_on_spark(
     *,
     session: SparkSession | None = None,
     master: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    contexts: Sequence[str] = (),
-    first_position: int = 1,
-    periods: int = 4,
-    max_bad_share: float = 0.0,
-    max_clicks: int | None = None,
-    max_client_share: float | None = None,
+    options: LogOptions | None = None,
+    **settings: Any,
 ) -> ClickLog:
     """What `read_log` does, on a Spark session: yours, or one that is started and stopped here.
 
     `log` is whatever this Spark can read: a path or pattern on its own file systems, or the name
     of a table. The result is row by row that of `read_log`.
     """
-    reading = Reading(first_position, periods, max_clicks, max_client_share)
+    options = replace(options or LogOptions(), **settings)
     name = os.fspath(log)
     engine = SparkEngine(session or _start(master))
     try:
         engine.open(name)
-        used = find_columns(list(engine.types("log")), columns, contexts, where=name)
-        result = assemble(reduce_log(engine, used, reading, name))
+        present = list(engine.types("log"))
+        columns = find_columns(present, options.columns, options.contexts, where=name)
+        result = assemble(reduce_log(engine, columns, options, name))
     finally:
         engine.release()
         if session is None:
             engine.session.stop()
-    return finish(result, dataset, max_bad_share)
+    return finish(result, dataset, options.max_bad_share)
 
 
 class SparkEngine:
@@ -133,13 +132,7 @@ class SparkEngine:
 
 
 def _start(master: str | None) -> SparkSession:
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise SettingsError(
-            "the engine spark needs pyspark, which is not installed; pip install 'dualrank[spark]'"
-        ) from error
-    builder = SparkSession.builder.appName("dualrank reduce")
+    builder = require("spark", "pyspark.sql").SparkSession.builder.appName("dualrank reduce")
     if master is not None:
         builder = builder.master(master)
     builder = builder.config("spark.sql.session.timeZone", "UTC")

@@ -12,10 +12,12 @@ or wrap each record in `_source`; all are understood.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from dualrank.data.log.columns import REQUIRED, Columns
 from dualrank.data.log.engine import DuckDBEngine
-from dualrank.data.log.log_files import Source
+from dualrank.data.log.log_format import LogFormat, Source
+from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.reading_report import Problem
 from dualrank.errors import DataError, SettingsError
 
@@ -24,16 +26,34 @@ POSITIONS = ("event_attributes.position.ordinal", "event_attributes.position", "
 """Where an event may say at which position it was; the first that holds a number counts."""
 
 
-def open_ubi(
+@dataclass(frozen=True)
+class Ubi(LogFormat):
+    """Queries and `events`, files of any format each; events of one of the `actions` are clicks."""
+
+    title = "UBI"
+    events: Source
+    actions: Sequence[str] = ("click",)
+
+    def __post_init__(self) -> None:
+        if not self.actions:
+            raise SettingsError("actions is empty; expected names such as click")
+
+    def open(
+        self, engine: DuckDBEngine, source: Source, options: LogOptions
+    ) -> tuple[Columns, Sequence[Problem]]:
+        """Join events to queries; what the join loses is counted."""
+        if options.columns:
+            raise SettingsError("events go with files of UBI queries, and no other columns")
+        return _join(engine, source, self.events, self.actions, options.contexts)
+
+
+def _join(
     engine: DuckDBEngine,
     queries: Source,
     events: Source,
-    actions: Sequence[str] = ("click",),
-    contexts: Sequence[str] = (),
+    actions: Sequence[str],
+    contexts: Sequence[str],
 ) -> tuple[Columns, list[Problem]]:
-    """Make the table `log` of an export; what the join of events to queries loses is counted."""
-    if not actions:
-        raise SettingsError("actions is empty; expected names such as click")
     engine.open(queries, "ubi_queries")
     engine.open(events, "ubi_events")
     asked = _Fields(engine, "ubi_queries", queries.name)
@@ -49,8 +69,8 @@ def open_ubi(
     )
     done = _Fields(engine, "ubi_events", events.name)
     chosen = ", ".join("'" + action.replace("'", "''") + "'" for action in actions)
-    told = [f"TRY_CAST({done.text(path)} AS INTEGER)" for path in POSITIONS if done.has(path)]
-    ordinal = f"coalesce({', '.join(told)})" if told else "NULL"
+    ordinals = [f"TRY_CAST({done.text(path)} AS INTEGER)" for path in POSITIONS if done.has(path)]
+    ordinal = f"coalesce({', '.join(ordinals)})" if ordinals else "NULL"
     engine.keep(
         "clicks",
         f"SELECT {done.text('query_id')} AS query_id, {done.text(OBJECT)} AS doc_id, "

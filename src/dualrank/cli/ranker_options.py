@@ -1,0 +1,43 @@
+"""The options of all rankers, read off their settings: a new ranker brings its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, make_dataclass
+from typing import Annotated, Any, get_origin, get_type_hints
+
+from dualrank.errors import SettingsError
+from dualrank.rankers.kinds import RANKERS
+from dualrank.rankers.ranker import RankerSettings
+
+
+def _described(kind: type[RankerSettings]) -> dict[str, tuple[str, Any, Any]]:
+    """The fields of a ranker's settings that say what they are: name, annotation, default."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {
+        each.name: (each.name, hints[each.name], each.default)
+        for each in fields(kind)  # type: ignore[arg-type]
+        if get_origin(hints[each.name]) is Annotated
+    }
+
+
+@dataclass(frozen=True)
+class RankerChoice:
+    """Which ranker is meant; the options of all of them stand beside it."""
+
+    ranker: Annotated[str, f"What scores documents: {', '.join(RANKERS)}."] = "dnn"
+
+    def settings(self) -> RankerSettings:
+        """The settings of the ranker that was chosen."""
+        if self.ranker not in RANKERS:
+            known = ", ".join(RANKERS)
+            raise SettingsError(f"unknown ranker {self.ranker!r}; known are {known}")
+        kind = RANKERS[self.ranker]
+        return kind(**{name: getattr(self, name) for name in _described(kind)})
+
+
+RankerOptions = make_dataclass(
+    "RankerOptions",
+    [option for kind in RANKERS.values() for option in _described(kind).values()],
+    bases=(RankerChoice,),
+    frozen=True,
+)

@@ -1,0 +1,14 @@
+from .click_log import ClickLog as ClickLog
+from .dataset import Dataset as Dataset
+from .dataset import Splits as Splits
+from .features import read_features as read_features
+from .generator import PresetName as PresetName
+from .generator import generate_splits as generate_splits
+from .interventions import join_lists as join_lists
+from .interventions import shuffle_lists as shuffle_lists
+from .lists import RankedLists as RankedLists
+from .lists import top_lists as top_lists
+from .log.read_log import read_log as read_log
+from .public_sets import PUBLIC_SETS as PUBLIC_SETS
+from .public_sets import load_public as load_public
+from .scaling import Scaler as Scaler

@@ -1,0 +1,54 @@
+"""`LogOptions`: how a log is to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from dualrank.errors import SettingsError
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """How a log is read: the names of its columns, and which sessions are left out.
+
+    `columns` gives the log's own names, such as `{"doc_id": "item"}`. Sessions that differ in one
+    of the `contexts` are counted apart. Sessions with more than `max_clicks` clicks, and those of
+    clients with more than `max_client_share` of all clicks, are left out. A share of bad sessions
+    above `max_bad_share` is refused. `periods` is the number of parts, of about equally many
+    sessions, into which the time of a log with a `timestamp` is cut; 0 or 1 leaves it whole.
+    """
+
+    columns: Annotated[
+        Mapping[str, str],
+        "The log's own name of a column: doc_id=item. Repeatable.",
+        {"metavar": "MEANING=NAME"},
+    ] = field(default_factory=dict)
+    contexts: Annotated[
+        tuple[str, ...], "A column whose values are counted apart. Repeatable."
+    ] = ()
+    first_position: Annotated[int, "What the log's positions start with.", {"min": 0, "max": 1}] = 1
+    max_bad_share: Annotated[
+        float, "Leave bad sessions out, up to this share.", {"min": 0, "max": 1}
+    ] = 0.0
+    max_clicks: Annotated[int | None, "Leave out sessions with more clicks.", {"min": 1}] = None
+    max_client_share: Annotated[
+        float | None, "Leave out clients with more than this share of all clicks."
+    ] = None
+    periods: int = 4
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", dict(self.columns or {}))
+        object.__setattr__(self, "contexts", tuple(self.contexts or ()))
+        if self.first_position not in (0, 1):
+            raise SettingsError(f"first_position is 0 or 1, not {self.first_position}")
+        if self.periods < 0:
+            raise SettingsError(f"periods is 0 or more, not {self.periods}")
+        if not 0 <= self.max_bad_share <= 1:
+            raise SettingsError(f"max_bad_share is a share from 0 to 1, not {self.max_bad_share}")
+        if self.max_clicks is not None and self.max_clicks < 1:
+            raise SettingsError(f"max_clicks is 1 or more, not {self.max_clicks}")
+        share = self.max_client_share
+        if share is not None and not 0 < share <= 1:
+            raise SettingsError(f"max_client_share is a share above 0 and up to 1, not {share}")

@@ -1,0 +1,128 @@
+"""Logs as text, CSV and JSON lines, and what is wrong with files that are something else."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Sequence
+from itertools import chain, islice
+from typing import IO
+
+import duckdb
+
+from dualrank.data.log.engine import DuckDBEngine
+from dualrank.data.log.log_format import LogFormat, Source
+from dualrank.errors import DataError
+
+DELIMITERS = (",", "\t", ";", "|")
+START = 4_096
+EXAMINED_ROWS = 100_000
+
+
+class Csv(LogFormat):
+    """CSV and TSV with a header; all columns stay text.
+
+    A type guessed from the first lines would turn the id 007 into 7.
+    """
+
+    title = "CSV"
+    suffixes = (".csv", ".tsv")
+
+    def rows(self, engine: DuckDBEngine, source: Source) -> str:
+        """The rows; a line of more or fewer values than the header is named."""
+        _starts(source)
+        query = (
+            f"SELECT * FROM read_csv({engine.texts(source.files)}, union_by_name = true, "
+            "header = true, all_varchar = true)"
+        )
+        try:
+            uneven, why = uneven_row(source, list(engine.types(query))), None
+        except duckdb.Error as error:
+            uneven, why = uneven_row(source), error
+            if uneven is None:
+                raise
+        if uneven is not None:
+            raise DataError(f"{uneven}; mend or remove this line") from why
+        return query
+
+
+class JsonLines(LogFormat):
+    """One JSON object per line; all values stay text."""
+
+    title = "JSON lines"
+    suffixes = (".jsonl", ".ndjson", ".json")
+
+    def rows(self, engine: DuckDBEngine, source: Source) -> str:
+        """The rows, with every key of every line as a column."""
+        for file, start in zip(source.files, _starts(source), strict=True):
+            if start is not None and start.startswith("["):
+                raise DataError(f"{file}: a JSON array; expected one object per line")
+        files = engine.texts(source.files)
+        lines = f"SELECT * FROM read_json({files}, format = 'newline_delimited'"
+        keys = engine.types(f"{lines}, union_by_name = true)")
+        text = ", ".join(f"{engine.quote(key)}: 'VARCHAR'" for key in keys)
+        return f"{lines}, columns = {{{text}}})"
+
+
+def _starts(source: Source) -> list[str | None]:
+    """How the files begin; a log without a character in it is refused."""
+    starts = [_start(file) for file in source.files]
+    if all(start == "" for start in starts):
+        raise DataError(f"{source.name}: the file is empty")
+    return starts
+
+
+def uneven_row(source: Source, columns: Sequence[str] = ()) -> str | None:
+    """Where a CSV file has a row of more or fewer values than its header, in words.
+
+    Files whose header is among `columns` were understood, and are not looked at: where rows
+    disagree, a database may take another line for the header, or a whole line for one name.
+    """
+    for file in source.files:
+        try:
+            found = _uneven(file, columns)
+        except (OSError, UnicodeDecodeError, csv.Error):
+            continue
+        if found is not None:
+            return f"{file}, {found}"
+    return None
+
+
+def _uneven(file: str, columns: Sequence[str]) -> str | None:
+    opened = _open(file)
+    if opened is None:
+        return None
+    with opened:
+        header = opened.readline()
+        mark = max(DELIMITERS, key=header.count)
+        rows = csv.reader(chain([header], opened), delimiter=mark)
+        names = next(rows, [])
+        if set(names) <= set(columns):
+            return None
+        expected = len(names)
+        for row in islice(rows, EXAMINED_ROWS):
+            if row and len(row) != expected:
+                values = "1 value" if len(row) == 1 else f"{len(row)} values"
+                return f"line {rows.line_num}: {values} where the header has {expected}"
+    return None
+
+
+def _start(file: str) -> str | None:
+    """The beginning of a text, None where it cannot be read here."""
+    try:
+        opened = _open(file)
+        if opened is None:
+            return None
+        with opened:
+            start = opened.read(START)
+            return start.strip() if len(start) < START else start.lstrip() or None
+    except (OSError, EOFError, UnicodeDecodeError):
+        return None
+
+
+def _open(file: str) -> IO[str] | None:
+    if file.lower().endswith(".zst"):
+        return None
+    if file.lower().endswith(".gz"):
+        return gzip.open(file, "rt", encoding="utf-8-sig", newline="")
+    return open(file, encoding="utf-8-sig", newline="")

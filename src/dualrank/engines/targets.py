@@ -1,0 +1,21 @@
+"""All export targets, by the name that the command line knows them by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dualrank.engines.debiased_labels import to_letor
+from dualrank.engines.onnx import to_onnx
+from dualrank.engines.target import Export, Target, Written
+from dualrank.errors import SettingsError
+from dualrank.learning.model import Model
+
+TARGETS: dict[str, Target] = {"onnx": to_onnx, "letor": to_letor}
+
+
+def export(model: Model, to: str, out: str | Path, **given: Any) -> Written:
+    """Write a model for another program; what else is given are the fields of `Export`."""
+    if to not in TARGETS:
+        raise SettingsError(f"there is no target {to!r}; there are {', '.join(TARGETS)}")
+    return TARGETS[to](Export(model, Path(out), **given))

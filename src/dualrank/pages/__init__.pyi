@@ -1,0 +1,14 @@
+from .candidates import Extraction as Extraction
+from .candidates import extract as extract
+from .small_web import MAX_GRADE as MAX_GRADE
+from .small_web import SmallWeb as SmallWeb
+from .small_web import WebSize as WebSize
+from .small_web import generate_web as generate_web
+from .sources import HeldPages as HeldPages
+from .sources import find_pages as find_pages
+from .tables import Pairs as Pairs
+from .tables import Queries as Queries
+from .tables import read_pairs as read_pairs
+from .tables import read_queries as read_queries
+from .text_features import FEATURE_NAMES as FEATURE_NAMES
+from .tokens import Tokeniser as Tokeniser

@@ -1,0 +1,79 @@
+"""Values, settings and times as people write them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+_FIRST = (
+    *("data", "queries", "documents", "features", "ranker", "users", "sessions_per_list"),
+    *("lists_per_query", "steps", "batch_size", "eta", "epsilon", "true_examination", "seeds"),
+)
+_NAMES = {
+    "sessions_per_list": "Sessions per list, on average",
+    "steps": "Training steps",
+    "eta": "Position bias, η",
+    "epsilon": "Click noise, ε",
+}
+
+
+def described(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Settings in words, the well-known ones first."""
+    known = [key for key in _FIRST if settings.get(key) is not None]
+    others = [key for key in settings if key not in _FIRST]
+    return [
+        (_NAMES.get(key, key.replace("_", " ").capitalize()), in_words(settings[key]))
+        for key in [*known, *others]
+    ]
+
+
+def in_words(value: object) -> str:
+    """A value as people write it.
+
+    >>> in_words({"train": 8000, "valid": 0.25}), in_words([1, None, True])
+    ('train 8,000, valid 0.25', '1, none, yes')
+    """
+    if value is None or isinstance(value, bool | np.bool_):
+        return "none" if value is None else "yes" if value else "no"
+    if isinstance(value, int | np.integer):
+        return f"{value:,}"
+    if isinstance(value, float | np.floating):
+        return f"{value:.4g}" if np.isfinite(value) else "unknown"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {in_words(each)}" for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(in_words(each) for each in value)
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def numbers_in_words(numbers: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Single numbers with their names; curves and tables stay in the JSON.
+
+    >>> numbers_in_words({"share_of_pairs": 0.25, "curve": [1.0, 0.5], "first": {"ratio": 1.5}})
+    [('share of pairs', '0.25'), ('first: ratio', '1.5')]
+    """
+    found = []
+    for key, value in numbers.items():
+        name = str(key).replace("_", " ")
+        if isinstance(value, Mapping):
+            found += [(f"{name}: {inner}", text) for inner, text in numbers_in_words(value)]
+        elif isinstance(value, str | int | float | np.bool_ | np.integer | np.floating):
+            found.append((name, in_words(value)))
+    return found
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> duration(0.42), duration(75), duration(3725)
+    ('0.4 s', '1 min 15 s', '1 h 2 min')
+    """
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,215 @@
+"""The report of a training run: what was learned, against its naive twin, and from what."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from markupsafe import Markup
+
+from dualrank.data.log.reading_report import ReadingReport
+from dualrank.diagnostics.diagnosis import Diagnosis
+from dualrank.evaluation.click_check import CLEAR, Lead
+from dualrank.learning.model import Model
+from dualrank.report.diagnosis_report import curves_exhibits, verdict_sentence
+from dualrank.report.drawing import EDGE, LEGEND, few_ticks, new_figure, plain, title
+from dualrank.report.sheet import Exhibit, Section, Sheet
+from dualrank.report.table import Cell, Row, Table
+from dualrank.report.theme import LIGHT
+from dualrank.storage import write_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_SHOWN_ELSEWHERE = ("settings", "history", "reading", "twin", "auto", "version")
+_COUNTED = Markup("A click at position <i>i</i> was counted one divided by this number of times.")
+_TWO_COMPARISONS = (
+    "For this, two small rankers were trained and compared on more held-out clicks than model and "
+    "twin above; where the two comparisons differ, only judged queries can tell."
+)
+_UNPROVEN = Markup(
+    "A gain on held-out clicks is not a gain on your users, and without judged queries any gain is "
+    "unproven. <code>dualrank evaluate MODEL JUDGED --against MODEL/twin</code> compares model and "
+    "twin on judged queries."
+)
+_ASK_DIAGNOSE = Markup(
+    " <code>dualrank diagnose LOG</code> says whether the log can carry the correction at all."
+)
+_LOOKS = (("blue", "o"), ("vermilion", "s"), ("green", "^"), ("purple", "d"), ("orange", "P"))
+
+
+def write_training_report(
+    model: Model, path: Path, diagnosis: Diagnosis | None = None, command: str = ""
+) -> None:
+    """Write the page for a model that was just trained."""
+    write_text(path, training_sheet(model, diagnosis, command).html())
+
+
+def training_sheet(model: Model, diagnosis: Diagnosis | None = None, command: str = "") -> Sheet:
+    """The model with its manifest, and what its log can be trusted with."""
+    training = model.training
+    curves = curves_of(model)
+    sections = [Section("Figures", exhibits=_exhibits(model))]
+    if curves:
+        sections.append(Section("Examination", table=_curves_table(curves), note=_COUNTED))
+    if diagnosis is not None:
+        sections.append(
+            Section(
+                "Can this log be trusted?",
+                " ".join(diagnosis.reasons),
+                lead=verdict_sentence(diagnosis),
+                exhibits=curves_exhibits(diagnosis),
+                note=_TWO_COMPARISONS,
+                points=diagnosis.points,
+            )
+        )
+    unproven = _UNPROVEN if diagnosis is not None else _UNPROVEN + _ASK_DIAGNOSE
+    return Sheet(
+        "A ranker learned from clicks",
+        summary=" · ".join(_summary(model)),
+        verdict=training_verdict(training),
+        sections=(
+            *sections,
+            _left_out(training.get("reading")),
+            Section("What this does not show", unproven),
+        ),
+        settings={
+            key: value
+            for key, value in {**training, **training.get("settings", {})}.items()
+            if key not in _SHOWN_ELSEWHERE
+        },
+        command=command,
+        version=training.get("version", ""),
+        numbers="manifest.json" + " and diagnosis.json" * (diagnosis is not None),
+    )
+
+
+def _summary(model: Model) -> list[str]:
+    training = model.training
+    told = [str(training.get("method")), str(training.get("ranker"))]
+    told.append(f"{model.scaler.input_count} features")
+    if training.get("reading"):
+        told.append(f"{ReadingReport.from_dict(training['reading']).kept:,} sessions")
+    return told
+
+
+def training_verdict(training: dict[str, Any]) -> list[str]:
+    """Whether the correction is worth something, as far as this run can tell."""
+    found = training.get("twin") or training.get("auto")
+    if found is None:
+        return ["This model was not compared with a ranker without correction."]
+    method = training["method"]
+    if "auto" in training:
+        return [f"Chosen among the candidates: {found['chosen']}.", f"{_sentence(found['why'])}"]
+    leads = {name: Lead(**lead) for name, lead in found.get("leads", {}).items()}
+    if not leads:
+        return ["The gain of the correction is unproven.", _sentence(found["why"])]
+    lead = next(iter(leads.values()))
+    size = f"{abs(lead.in_errors):.1f} standard errors over {lead.queries} queries"
+    if lead.in_errors < -CLEAR:
+        first = f"The naive twin does better than {method}, by {size}: here the correction harms."
+    elif lead.is_clear:
+        first = f"{method} does better than its naive twin, by {size}."
+    else:
+        side = "ahead of" if lead.gain > 0 else "behind"
+        first = f"{method} is not clearly ahead of its naive twin ({side} it by {size})."
+    return [first, _sentence(found["why"])]
+
+
+def curves_of(model: Model) -> dict[str, list[float]]:
+    """The examination curve that the model was trained with, and those of its contexts."""
+    if model.propensity is None:
+        return {}
+    curves = {"all sessions": model.propensity.examination.tolist()}
+    for name, held in model.propensity.details.get("contexts", {}).items():
+        curves[f"{name} ({held['sessions']:,} sessions)"] = held["examination"]
+    return curves
+
+
+def _exhibits(model: Model) -> tuple[Exhibit, ...]:
+    learning = "How the rankers improve while they learn."
+    if isinstance(model.training.get("validation"), float):
+        learning += (
+            " Each is valued on held-out clicks with its own weights: compare the shapes of the "
+            "lines, not their heights."
+        )
+    return (
+        Exhibit(
+            "examination",
+            partial(examination_figure, curves_of(model)),
+            "How likely users look at a position, relative to the first one.",
+        ),
+        Exhibit("learning", partial(learning_figure, model.training), learning),
+    )
+
+
+def _curves_table(curves: dict[str, list[float]]) -> Table:
+    depth = max(len(curve) for curve in curves.values())
+    rows = []
+    for name, curve in curves.items():
+        missing = [None] * (depth - len(curve))
+        rows.append(Row(name, (*map(Cell, curve), *missing)))
+    columns = tuple(str(position) for position in range(1, depth + 1))
+    return Table(columns, tuple(rows), corner="Relative to the first position")
+
+
+def examination_figure(curves: dict[str, list[float]]) -> Figure | None:
+    """The curve, and those of the most frequent contexts."""
+    if not curves:
+        return None
+    figure, (ax,) = new_figure(1)
+    for (name, curve), (color, marker) in zip(curves.items(), _LOOKS, strict=False):
+        x = np.arange(1, len(curve) + 1)
+        ax.plot(
+            x, curve, color=LIGHT[color], marker=marker, lw=1.8, ms=5, label=plain(name), **EDGE
+        )
+    ax.set_ylim(0, None)
+    ax.set_xlabel("position")
+    ax.locator_params(axis="x", integer=True, nbins=10)
+    title(ax, "Examination, relative to position 1")
+    if len(curves) > 1:
+        ax.legend(loc="upper right", **LEGEND)
+    return figure
+
+
+def learning_figure(training: dict[str, Any]) -> Figure | None:
+    """The validation curve of the model and of its twin."""
+    histories = {
+        str(training.get("method")): training.get("history"),
+        "naive twin": (training.get("twin") or {}).get("history"),
+    }
+    shown = {name: each for name, each in histories.items() if each and len(each["steps"]) > 1}
+    if not shown:
+        return None
+    figure, (ax,) = new_figure(1)
+    for (name, history), color in zip(shown.items(), ("blue", "green"), strict=False):
+        ax.plot(history["steps"], history["values"], color=LIGHT[color], lw=1.8, label=name)
+        ax.plot(
+            [history["best_step"]], [history["best_value"]], "o", color=LIGHT[color], ms=6, **EDGE
+        )
+    ax.set_xlabel("training steps")
+    few_ticks(ax, "x")
+    title(ax, "Validation (a dot: the ranker that was kept)")
+    ax.legend(loc="best", **LEGEND)
+    return figure
+
+
+def _left_out(reading: dict[str, Any] | None) -> Section:
+    title = "What was left out of the log"
+    if reading is None:
+        return Section(title, "How the log was read is not recorded: it was made in memory.")
+    found = ReadingReport.from_dict(reading)
+    text = (
+        f"{found.source}: {found.rows:,} rows, {found.sessions:,} sessions, of which "
+        f"{found.kept:,} were kept, with {found.clicks:,} clicks."
+    )
+    rows = tuple(Row(says, tuple(others)) for says, *others in found.table())
+    columns = ("How often", "What became of it", "Example")
+    table = Table(columns, rows, corner="Found", words=("Found", *columns[1:])) if rows else None
+    return Section(title, text, table=table)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."

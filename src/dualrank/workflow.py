@@ -1,0 +1,220 @@
+"""`dualrank.train`: from files to a model directory with its report, as the command does it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dualrank.data.click_log import ClickLog
+from dualrank.data.dataset import Dataset
+from dualrank.data.features import read_features
+from dualrank.data.log.log_options import LogOptions
+from dualrank.data.log.read_log import read_log
+from dualrank.diagnostics.diagnosis import Diagnosis, diagnose
+from dualrank.diagnostics.trained_pair import TrainedPair
+from dualrank.errors import DataError
+from dualrank.evaluation.click_check import hold_out
+from dualrank.learning.auto import fit_best
+from dualrank.learning.choice import NAIVE, choose
+from dualrank.learning.device import choose_device
+from dualrank.learning.fit import fit
+from dualrank.learning.loop import Progress
+from dualrank.learning.model import Model
+from dualrank.learning.plan import Plan
+from dualrank.learning.tensorboard import event_files, require_tensorboard
+from dualrank.learning.workers import workers_of_torchrun
+from dualrank.report import training_verdict, write_training_report
+from dualrank.storage import write_text
+
+Bars = Callable[[str], AbstractContextManager[Progress]]
+COMPARED = "twin"
+"""The folder, and the part of the manifest, with the ranker without correction."""
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What `train` gives: the model, what it was compared with, and what the log is good for.
+
+    `naive` is the same ranker without correction, where one was trained; `diagnosis` what
+    `diagnose` says of the log, where it was asked.
+    """
+
+    model: Model
+    log: ClickLog
+    naive: Model | None = None
+    diagnosis: Diagnosis | None = None
+    is_written: bool = True
+    """Whether this process wrote the files: of several workers, the first one does."""
+
+    @property
+    def verdict(self) -> list[str]:
+        """Whether the correction is worth something, in sentences."""
+        return training_verdict(self.model.training)
+
+
+@contextmanager
+def _silent(work: str) -> Iterator[Progress]:
+    yield lambda done, total: None
+
+
+def train(
+    log: Any,
+    features: Dataset | str | Path,
+    out: str | Path,
+    plan: Plan | None = None,
+    *,
+    reading: LogOptions | None = None,
+    compare: bool = True,
+    diagnosis: bool = True,
+    tensorboard: bool = False,
+    resume: bool = True,
+    max_grade: float | None = None,
+    bars: Bars = _silent,
+    command: str = "",
+    **options: Any,
+) -> Training:
+    """Read a log and features, train, compare with no correction, diagnose, and write it all.
+
+    `log` is a `ClickLog`, or whatever `read_log` reads, as `reading` says; `features` a `Dataset`
+    or a file of them. `options` are those of a `Plan` and its settings; `validation` may also be a
+    file of judged queries, with grades up to `max_grade`. What contradicts itself is refused before
+    anything is read.
+
+    With `compare` the same ranker is trained without correction, and queries that neither was
+    trained on tell whether the correction gains; `diagnosis` uses the same rankers and queries.
+    `out` gets the model directory with `report.html`, `diagnosis.json`, and the compared ranker
+    in `twin/`. An interrupted run goes on from its checkpoint there, unless `resume` is false.
+    Under `torchrun` all workers call this alike. `bars` shows progress: a function from the name of
+    a piece of work to a context manager that gives what hears of it.
+    """
+    judged = options.pop("validation", None)
+    if isinstance(judged, int | float | Dataset):
+        options["validation"], judged = judged, None
+    plan = (plan or Plan()).with_options(**options)
+    choose_device(plan.settings.device)
+    if tensorboard:
+        require_tensorboard()
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    if not resume:
+        _remove_checkpoints(folder)
+    dataset = _features(features, bars)
+    click_log = _log(log, dataset, plan, reading or LogOptions(), bars)
+    if judged is not None:
+        known = {"count": dataset.feature_count, "names": dataset.feature_names}
+        plan = replace(plan, validation=_features(judged, bars, max_grade=max_grade, **known))
+    with workers_of_torchrun() as workers:
+        work = _Work(click_log, dataset, folder, bars, tensorboard and workers.leads)
+        models, model = work.train_models(plan, compare)
+    if not workers.leads:
+        return Training(model, click_log, is_written=False)
+    naive = models.get(NAIVE) if plan.way.name not in (NAIVE, "auto") else None
+    shutil.rmtree(folder / COMPARED, ignore_errors=True)
+    if naive is not None:
+        naive.save(folder / COMPARED)
+    (folder / "diagnosis.json").unlink(missing_ok=True)
+    model.save(folder)
+    found = None
+    if diagnosis:
+        pair = _pair(models, click_log, dataset, plan)
+        seed = plan.settings.seed
+        with bars("diagnosing the log") as progress:
+            found = diagnose(click_log, dataset, seed=seed, trained=pair, progress=progress)
+        write_text(folder / "diagnosis.json", found.to_json())
+    write_training_report(model, folder / "report.html", found, command)
+    _remove_checkpoints(folder)
+    return Training(model, click_log, naive, found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """What all models of a training share."""
+
+    log: ClickLog
+    dataset: Dataset
+    folder: Path
+    bars: Bars
+    events: bool
+
+    def train_models(self, plan: Plan, compare: bool) -> tuple[dict[str, Model], Model]:
+        """Every model that is trained, by its method, and the one that was asked for."""
+        method = plan.way.name
+        if method == "auto":
+            with self.bars("training") as progress, self._watch("model") as watch:
+                model, models = fit_best(
+                    self.log,
+                    self.dataset,
+                    plan,
+                    checkpoint=self.folder / "checkpoint.safetensors",
+                    progress=progress,
+                    watch=watch,
+                )
+            return models, model
+        model = self._fit(plan, "training", "model", "checkpoint.safetensors")
+        if not compare or method == NAIVE:
+            return {method: model}, model
+        naive = self._fit(
+            plan.for_method(NAIVE),
+            "training without correction, to compare",
+            COMPARED,
+            "checkpoint-twin.safetensors",
+        )
+        models = {method: model, NAIVE: naive}
+        described: dict[str, Any] = {"history": naive.training.get("history")}
+        try:
+            described |= choose(models, self.log, self.dataset, plan).to_dict()
+        except DataError as error:
+            described["why"] = str(error)
+        return models, replace(model, training={**model.training, COMPARED: described})
+
+    def _fit(self, plan: Plan, name: str, events: str, checkpoint: str) -> Model:
+        with self.bars(name) as progress, self._watch(events) as watch:
+            return fit(
+                self.log,
+                self.dataset,
+                plan,
+                checkpoint=self.folder / checkpoint,
+                progress=progress,
+                watch=watch,
+            )
+
+    def _watch(self, name: str) -> AbstractContextManager[Any]:
+        return event_files(self.folder / "tensorboard" / name if self.events else None)
+
+
+def _features(source: Dataset | str | Path, bars: Bars, **known: Any) -> Dataset:
+    if isinstance(source, Dataset):
+        return source
+    path = Path(source)
+    with bars(f"reading {path.name}") as progress:
+        return read_features(path, progress=progress, **known)
+
+
+def _log(source: Any, dataset: Dataset, plan: Plan, reading: LogOptions, bars: Bars) -> ClickLog:
+    if isinstance(source, ClickLog):
+        return source
+    if plan.context is not None and plan.context not in reading.contexts:
+        reading = replace(reading, contexts=(*reading.contexts, plan.context))
+    named = isinstance(source, str | Path)
+    with bars(f"reading {Path(source).name}" if named else "reading the log"):
+        return read_log(source, dataset, options=reading)
+
+
+def _pair(
+    models: dict[str, Model], log: ClickLog, dataset: Dataset, plan: Plan
+) -> TrainedPair | None:
+    """The rankers that were trained already, for a diagnosis that needs two."""
+    _, held_out = hold_out(log, plan.held_out, plan.settings.seed)
+    if held_out is None or not {NAIVE, "dla"} <= models.keys():
+        return None
+    naive, dual = (models[name].predict(dataset) for name in (NAIVE, "dla"))
+    return TrainedPair(naive, dual, held_out, plan.settings.max_weight, plan.settings.seed)
+
+
+def _remove_checkpoints(folder: Path) -> None:
+    for left in folder.glob("checkpoint*.safetensors"):
+        left.unlink(missing_ok=True)
