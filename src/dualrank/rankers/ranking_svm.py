@@ -97,7 +97,9 @@ class SVMRanker(Ranker):
         self, features: NDArray[np.float32], offsets: NDArray[np.int64] | None = None
     ) -> NDArray[np.float32]:
         """w·x for each document."""
-        return features @ self.weights.numpy().astype(np.float32)
+        # Scores that overflow are infinite without a warning, as those of networks are.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return features @ self.weights.numpy().astype(np.float32)
 
     def describe(self) -> dict[str, Any]:
         """How many features it knows."""
