@@ -79,7 +79,7 @@ def main() -> None:
     timed_fit(X, preference_pairs_from_clicks(lists, clicks), 1.0)  # compiles
 
     X, lists, clicks = biased_lists(1000, 64, 250)
-    pairs = preference_pairs_from_clicks(lists, clicks, RHO / RHO[0])
+    pairs = preference_pairs_from_clicks(lists, clicks, clicks * RHO[0] / RHO)
     seconds, found = timed_fit(X, pairs, 100.0)
     rival = liblinear_seconds(X, pairs, 100.0, found.objective)
     print(f"1,000 lists: {seconds:.3f} s, liblinear {rival:.3f} s, {rival / seconds:.0f} times")
@@ -90,7 +90,7 @@ def main() -> None:
     for count, features, sessions in sizes:
         X, lists, clicks = biased_lists(count, features, sessions)
         start = time.perf_counter()
-        pairs = preference_pairs_from_clicks(lists, clicks, RHO / RHO[0])
+        pairs = preference_pairs_from_clicks(lists, clicks, clicks * RHO[0] / RHO)
         making = time.perf_counter() - start
         print(
             f"{count:,} lists × {features} features, {sessions} sessions each: "

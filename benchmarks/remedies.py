@@ -21,31 +21,31 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
-from dualrank.corrections.weighting import DualLearning, GivenPropensity, NoCorrection, Weighting
 from numpy.typing import NDArray
 from torch import Tensor
 
+import dualrank as dr
+from dualrank.corrections import Basis, DualLearning, softmax_signal
 from dualrank.corrections.position_models import PositionVariables
-from dualrank.data.click_log import ClickLog
-from dualrank.data.scaling import Scaler
-from dualrank.evaluation.click_check import ClickCheck
-from dualrank.evaluation.evaluator import evaluate
-from dualrank.evaluation.propensity_error import inverse_propensity_mse
+from dualrank.evaluation.click_check import ClickCheck, hold_out
+from dualrank.learning import EstimatedRelevance, Plan
 from dualrank.learning.auto import harvested_propensity
-from dualrank.learning.feedback import EstimatedRelevance, LoggedClicks
-from dualrank.learning.fit import hold_out
-from dualrank.learning.loop import Trainer
-from dualrank.learning.validation import OnHeldOutClicks
-from dualrank.propensity.propensity import Propensity
+from dualrank.rankers import Shown, Signal
 from dualrank.reproduce.collection import Collection
-from dualrank.reproduce.scenarios import SCENARIOS, Scenarios, Scene, set_up
-from dualrank.settings import TrainingSettings
+from dualrank.reproduce.scenarios import (
+    HELD_OUT,
+    RANKER,
+    SCENARIOS,
+    STEPS,
+    ScenarioData,
+    scenario_data,
+)
 
 NAMES = ("hidden-features", "network-logger", "three-networks", "initial-ranker")
-EXPERIMENT = Scenarios()
 STEPS_OF_SCORE = 20
 ITERATIONS = 300
 PULL = 0.1
@@ -54,94 +54,88 @@ PULL = 0.1
 class Dropout(DualLearning):
     """Every click counts half by its weight, and half as if position did not matter."""
 
-    def weights(self, contexts: Tensor | None = None) -> Tensor:
+    def signal(self, scores: Tensor, shown: Shown) -> Signal:
         """The mean over lists with and without the position."""
-        return (1 + super().weights(contexts)) / 2
+        weighted = super().signal(scores, shown)
+        targets = (shown.labels + weighted.targets) / 2
+        return softmax_signal(scores, targets, shown, weighted.evidence)
 
 
 class AnchoredVariables(PositionVariables):
     """φ with a pull towards a given curve, per session: λ (φ − log e)."""
 
-    def __init__(self, anchor: Propensity) -> None:
+    def __init__(self, anchor: dr.Propensity) -> None:
         super().__init__(anchor.depth)
         self._anchor = torch.from_numpy(np.log(anchor.examination)).float()
 
-    def gradients(self, table: Tensor, slope: Tensor, drawn: int) -> list[Tensor]:
+    def gradients(self, slope: Tensor, drawn: int) -> list[Tensor]:
         """The slope of the clicks and that of the pull."""
-        away = table.detach()[0] - table.detach()[0, 0] - self._anchor
-        return [slope[0] + PULL * drawn * away]
+        table = self().detach()
+        return [slope[0] + PULL * drawn * (table[0] - table[0, 0] - self._anchor)]
+
+
+def anchored_to(curve: dr.Propensity) -> type[DualLearning]:
+    """Dual learning that keeps near a curve."""
+
+    class Anchored(DualLearning):
+        @classmethod
+        def build(cls, basis: Basis) -> DualLearning:
+            return cls(basis.depth, basis.settings, AnchoredVariables(curve))
+
+    return Anchored
 
 
 @dataclass
 class Stand:
     """One log, and what a trial needs of it."""
 
-    scene: Scene
-    rest: ClickLog
-    held_out: ClickLog
-    settings: TrainingSettings
-
-    def __post_init__(self) -> None:
-        self._scaler = Scaler.fit(self.scene.train.features)
-        self._features = self._scaler.transform(self.scene.train.features)
+    data: ScenarioData
+    rest: dr.ClickLog
+    held_out: dr.ClickLog
+    plan: Plan
 
     @classmethod
     def of(cls, name: str, seed: int) -> Stand:
         """The log of a scenario, as `reproduce scenarios` makes it."""
-        scene = set_up(name, Collection(), seed)
-        rest, held_out = hold_out(scene.log, EXPERIMENT.held_out, seed)
+        data = scenario_data(name, Collection(), seed)
+        rest, held_out = hold_out(data.log, HELD_OUT, seed)
         assert held_out is not None
-        settings = replace(EXPERIMENT.settings, seed=seed)
-        return cls(scene, rest, held_out, settings)
+        settings = dr.TrainingSettings(steps=STEPS, seed=seed)
+        plan = Plan(method="naive", ranker=RANKER, settings=settings, validation=HELD_OUT)
+        return cls(data, rest, held_out, plan)
 
-    def trained(
-        self, weighting: Weighting, relevance: NDArray[np.float32] | None = None
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The scores of a ranker so trained, on training and on test documents."""
-        network = EXPERIMENT.ranker.build(self._scaler.output_count, self.settings.seed)
-        features = torch.from_numpy(self._features)
-        if relevance is not None:
-            feedback = EstimatedRelevance(self.rest, relevance)
-            Trainer(network, features, feedback, weighting, self.settings).run()
-        else:
-            clicks = LoggedClicks(self.rest)
-            validation = OnHeldOutClicks(
-                self._features, self.held_out, weighting.propensity, self.settings.max_weight
-            )
-            Trainer(
-                network, features, clicks, weighting, self.settings, validation=validation
-            ).run()
-        test = self._scaler.transform(self.scene.test.features)
-        return network.predict(self._features), network.predict(test)
-
-    def weightings(self) -> dict[str, Weighting]:
-        """All that is tried here."""
-        depth = self.scene.log.lists.depth
-        trials: dict[str, Weighting] = {
-            "naive": NoCorrection(),
-            "truth": GivenPropensity(self.scene.truth, depth),
-            "dla": DualLearning(depth, self.settings),
-            "dropout": Dropout(depth, self.settings),
-            "clipped": DualLearning(depth, replace(self.settings, max_weight=4.0)),
-            "adjusted": GivenPropensity(self.adjusted(), depth),
+    def trials(self) -> dict[str, dict[str, Any]]:
+        """All that is tried here, as options of a plan."""
+        trials: dict[str, dict[str, Any]] = {
+            "naive": {"method": "naive"},
+            "truth": {"method": "ipw", "propensity": self.data.truth},
+            "dla": {"method": "dla"},
+            "dropout": {"method": Dropout},
+            "clipped": {"method": "dla", "max_weight": 4.0},
+            "adjusted": {"method": "ipw", "propensity": self.adjusted()},
         }
-        harvested = harvested_propensity(self.rest, self.settings.seed)
-        if isinstance(harvested, Propensity):
-            model = AnchoredVariables(harvested)
-            trials["anchored"] = DualLearning(depth, self.settings, model)
-            trials["harvested"] = GivenPropensity(harvested, depth)
+        harvested = harvested_propensity(self.rest, self.plan.settings.seed)
+        if isinstance(harvested, dr.Propensity):
+            trials["anchored"] = {"method": anchored_to(harvested)}
+            trials["harvested"] = {"method": "ipw", "propensity": harvested}
         return trials
 
-    def adjusted(self) -> Propensity:
+    def imitated(self, place: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The scores of a ranker that learns where documents were displayed."""
+        source = EstimatedRelevance(self.rest, place)
+        plan = replace(self.plan, validation=0)
+        return dr.fit(source, self.data.train, plan).predict(self.data.train)
+
+    def adjusted(self) -> dr.Propensity:
         """Examination with the score of the logging ranker accounted for."""
         lists = self.rest.lists
         shown = np.broadcast_to(1 / np.arange(1, lists.depth + 1), lists.documents.shape)
         pairs, weights = lists.documents[lists.mask], self.rest.sessions_per_list[:, None]
         sessions = np.broadcast_to(weights, lists.documents.shape)[lists.mask]
-        count = self.scene.train.document_count
+        count = self.data.train.document_count
         total = np.bincount(pairs, sessions, count)
         place = np.bincount(pairs, sessions * shown[lists.mask], count) / np.maximum(total, 1)
-        imitated, _ = self.trained(NoCorrection(), place.astype(np.float32))
+        imitated = self.imitated(place.astype(np.float32))
         scores = lists.gather(imitated)
         edges = np.quantile(scores[lists.mask], np.linspace(0, 1, STEPS_OF_SCORE + 1)[1:-1])
         step = np.searchsorted(edges, scores)
@@ -164,7 +158,7 @@ class Stand:
             return value
 
         optimizer.step(loss)  # type: ignore[no-untyped-call]
-        return Propensity.of(torch.exp(phi - phi[0]).detach().numpy(), method="adjusted")
+        return dr.Propensity.of(torch.exp(phi - phi[0]).detach().numpy(), method="adjusted")
 
 
 def main() -> None:
@@ -177,17 +171,16 @@ def main() -> None:
         rows: dict[str, list[tuple[float, float, float]]] = {}
         for seed in range(seeds):
             stand = Stand.of(name, seed)
-            check = ClickCheck(stand.held_out)
-            naive = None
-            for trial, weighting in stand.weightings().items():
-                seen, scores = stand.trained(weighting)
+            check, naive = ClickCheck(stand.held_out), None
+            train, test, truth = stand.data.train, stand.data.test, stand.data.truth
+            for trial, options in stand.trials().items():
+                model = dr.fit(stand.data.log, train, stand.plan.with_options(**options))
+                seen = model.predict(train)
                 naive = seen if naive is None else naive
-                quality = evaluate(scores, stand.scene.test, ["ndcg@10"])["ndcg@10"]
-                believed = weighting.propensity()
-                curve = (
-                    np.ones(stand.scene.truth.depth) if believed is None else believed.examination
-                )
-                error = inverse_propensity_mse(curve, stand.scene.truth.examination)
+                quality = dr.evaluate(model.predict(test), test, ["ndcg@10"])["ndcg@10"]
+                believed = model.propensity
+                curve = np.ones(truth.depth) if believed is None else believed.examination
+                error = dr.inverse_propensity_mse(curve, truth.examination)
                 lead = check.lead(seen, over=naive).in_errors
                 rows.setdefault(trial, []).append((quality, error, lead))
         for trial, found in rows.items():

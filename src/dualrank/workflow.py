@@ -27,7 +27,7 @@ from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
 from dualrank.learning.tensorboard import event_files, require_tensorboard
 from dualrank.learning.workers import workers_of_torchrun
-from dualrank.report.training_sheet import training_verdict, write_training_report
+from dualrank.report import training_verdict, write_training_report
 from dualrank.storage import write_text
 
 Bars = Callable[[str], AbstractContextManager[Progress]]

@@ -237,7 +237,7 @@ def test_realistic_mode_draws_the_papers_figures(tmp_path: Path, command: Comman
         (["train", "{0}/clicks.parquet", "--method", "magic"], "--method"),
         (["dance"], "No such command"),
         (["reproduce", "oracle-mode", "--data", "mq2008", "--root", "{1}", "--fold", "x"],
-         "--fold takes"),
+         "--fold x is neither a number"),
         (["reproduce", "oracle-mode", "--data", "mq2008"], "--root"),
         (["reproduce", "oracle-mode", "--data", "mq", "--root", "{1}"], "mq2008"),
         (["reproduce", "oracle-mode", "--methods", "dla,magic"], "magic"),

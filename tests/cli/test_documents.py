@@ -102,7 +102,7 @@ def test_what_the_user_can_mend_ends_with_one_sentence(folder, arguments, senten
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--pages", "crawl"), "give also --queries, --log, --judgments"),
+        (("--pages", "crawl"), "give also --queries PATH, --log PATH, --judgments PATH"),
         (("--data", "internet"), "unknown collection 'internet'"),
         (("--sessions", "many"), "--sessions takes whole numbers"),
         (("--user", "nobody"), "unknown user 'nobody'"),

@@ -64,10 +64,10 @@ def train(folder, checkpoint, last_step=None):
 
 def digest(folder):
     """One hash over all files of the model."""
-    together = hashlib.sha256()
+    joint = hashlib.sha256()
     for path in sorted(folder.iterdir()):
-        together.update(path.name.encode() + path.read_bytes())
-    return together.hexdigest()
+        joint.update(path.name.encode() + path.read_bytes())
+    return joint.hexdigest()
 
 
 def in_a_fork(work, *arguments):

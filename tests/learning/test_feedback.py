@@ -5,24 +5,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from dualrank.corrections.weighting import DualLearning
 
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.sampling import sample_log
 from dualrank.clicks.users import CascadeUser
+from dualrank.corrections.dual import DualLearning
 from dualrank.corrections.position_models import PositionVariables
 from dualrank.data.click_log import ClickLog, Column
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import PADDING, RankedLists, top_lists
 from dualrank.errors import DataError
 from dualrank.learning.feedback import (
-    Batch,
     EstimatedRelevance,
     Judgments,
     LoggedClicks,
     SimulatedClicks,
 )
-from dualrank.learning.loop import Trainer
+from dualrank.learning.loop import Loop
+from dualrank.rankers.batch import Batch
 from dualrank.rankers.network import DNN
 from dualrank.settings import TrainingSettings
 
@@ -67,12 +67,15 @@ def test_every_document_is_clicked_as_often_as_its_grade_and_position_say(
     assert off.max() < 5
 
 
-def test_lists_without_a_click_are_counted_but_left_out(simulated, probabilities):
-    assert simulated.drawn == SESSIONS
-    assert simulated.labels.any(axis=1).all()
+def test_lists_without_a_click_are_drawn_and_can_be_left_out(simulated, probabilities):
+    assert len(simulated) == simulated.drawn == SESSIONS
+    labelled = simulated.labelled()
+    assert labelled.drawn == SESSIONS
+    assert labelled.labels.any(axis=1).all()
+    assert labelled.labels.sum() == simulated.labels.sum()
     clicked = 1 - np.prod(1 - probabilities, axis=1).mean()
     error = np.sqrt(clicked * (1 - clicked) / SESSIONS)
-    assert abs(len(simulated.documents) / SESSIONS - clicked) < 4.5 * error
+    assert abs(len(labelled) / SESSIONS - clicked) < 4.5 * error
     assert clicked < 0.9
 
 
@@ -104,20 +107,20 @@ def test_lists_without_clicks_could_be_computed_but_would_change_no_gradient(
     clicks = (rng.random(probabilities.shape) < probabilities).astype(np.float32)
     clicked = clicks.any(axis=1)
     assert 0 < clicked.sum() < len(lists)
-    everything = Batch(lists.documents, clicks, len(lists))
-    only_clicked = Batch(lists.documents[clicked], clicks[clicked], len(lists))
+    batch = Batch(lists.documents, clicks, len(lists))
     settings = TrainingSettings(batch_size=len(lists), steps=3)
     learned = []
-    for batch in (everything, only_clicked):
-        trainer = Trainer(
+    for clicked_only in (False, True):
+        loop = Loop(
             DNN((4,)).build(dataset.feature_count),
             torch.from_numpy(dataset.features),
             Fixed(lists, batch),
             DualLearning(lists.depth, settings),
             settings,
         )
-        trainer.run()
-        learned.append([*trainer.ranker.parameters(), trainer.weighting.model.phi])
+        loop.correction.clicked_only = clicked_only
+        loop.run()
+        learned.append([*loop.ranker.tensors().values(), loop.correction.model.phi.detach()])
     for with_unclicked, without in zip(*learned, strict=True):
         torch.testing.assert_close(with_unclicked, without, rtol=1e-5, atol=1e-7)
     assert learned[0][-1].abs().max() > 1e-3
@@ -134,24 +137,24 @@ def test_full_batch_gradients_of_lists_with_counts_are_those_of_sessions(dataset
     settings = TrainingSettings(batch_size=len(rows), gradient_clip=1e9, schedule="constant")
     gradients = []
     for batch in (sessions, counted):
-        ranker = DNN((4,)).build(dataset.feature_count).double()
-        torch.nn.init.normal_(ranker.weights[-1], generator=torch.Generator().manual_seed(1))
+        ranker = DNN((4,)).build(dataset.feature_count)
+        ranker.weights = [weight.double() for weight in ranker.weights]
+        ranker.biases = [bias.double() for bias in ranker.biases]
+        ranker.weights[-1].normal_(generator=torch.Generator().manual_seed(1))
         phi = PositionVariables(lists.depth).double()
         torch.nn.init.normal_(phi.phi, generator=torch.Generator().manual_seed(2))
-        before = [p.detach().clone() for p in (*ranker.parameters(), phi.phi)]
-        trainer = Trainer(
+        held = (*ranker.weights, *ranker.biases, phi.phi.detach())
+        before = [tensor.clone() for tensor in held]
+        loop = Loop(
             ranker,
             torch.from_numpy(dataset.features).double(),
             Fixed(lists, batch),
             DualLearning(lists.depth, settings, phi),
             settings,
         )
-        trainer.step()
+        loop.step()
         rates = [settings.learning_rate] * (len(before) - 1) + [settings.propensity_rate]
-        after = (*ranker.parameters(), phi.phi)
-        gradients.append(
-            [(old - new.detach()) / r for old, new, r in zip(before, after, rates, strict=True)]
-        )
+        gradients.append([(b - a) / r for b, a, r in zip(before, held, rates, strict=True)])
     for of_sessions, of_lists in zip(*gradients, strict=True):
         torch.testing.assert_close(of_sessions, of_lists, rtol=0, atol=1e-12)
     assert min(float(gradients[0][part].abs().max()) for part in (0, 1, -1)) > 1e-3
@@ -172,41 +175,44 @@ def small_log():
 
 def test_logged_lists_are_drawn_in_proportion_to_their_sessions():
     batch = LoggedClicks(small_log()).draw(100_000, np.random.default_rng(0))
-    drawn = {first: (batch.documents[:, 0] == first).mean() for first in (0, 2, 3)}
-    assert batch.drawn == 100_000
-    assert drawn[3] == 0
-    share = len(batch.documents) / batch.drawn
-    assert abs(share - 0.9) < 4.5 * np.sqrt(0.9 * 0.1 / 100_000)
-    assert abs(drawn[0] - 6 / 9) < 4.5 * np.sqrt(6 / 9 * 3 / 9 / 90_000)
+    assert len(batch) == batch.drawn == 100_000
+    for first, share in ((0, 0.6), (2, 0.3), (3, 0.1)):
+        found = (batch.documents[:, 0] == first).mean()
+        assert abs(found - share) < 4.5 * np.sqrt(share * (1 - share) / 100_000)
+    assert 3 not in batch.labelled().documents[:, 0]
 
 
 def test_labels_of_logged_lists_are_their_mean_clicks():
     batch = LoggedClicks(small_log()).draw(50, np.random.default_rng(0))
     for documents, labels in zip(batch.documents.tolist(), batch.labels.tolist(), strict=True):
-        expected = {0: [1, 2 / 6], 2: [1 / 3, 0]}[documents[0]]
+        expected = {0: [1, 2 / 6], 2: [1 / 3, 0], 3: [0, 0]}[documents[0]]
         assert labels == pytest.approx(expected)
 
 
 def test_a_list_is_drawn_with_one_of_its_contexts_and_that_ones_mean_clicks():
     log = small_log()
     device = Column(("phone", "desk"), np.array([0, 1, 1, 1, 0], np.int32))
-    batch = LoggedClicks(replace(log, columns={"device": device}), "device").draw(
-        9_000, np.random.default_rng(0)
-    )
-    expected = {(0, 0): [1, 0], (0, 1): [1, 1], (2, 1): [1 / 3, 0]}
+    feedback = LoggedClicks(replace(log, columns={"device": device}), "device")
+    batch = feedback.draw(9_000, np.random.default_rng(0))
+    expected = {(0, 0): [1, 0], (0, 1): [1, 1], (2, 1): [1 / 3, 0], (3, 0): [0, 0]}
     keys = list(zip(batch.documents[:, 0].tolist(), batch.contexts.tolist(), strict=True))
     assert set(keys) == set(expected)
     for key, labels in zip(keys, batch.labels.tolist(), strict=True):
         assert labels == pytest.approx(expected[key])
     share = keys.count((0, 0)) / 9_000
     assert abs(share - 0.4) < 4.5 * np.sqrt(0.4 * 0.6 / 9_000)
+    whole = feedback.everything(1, np.random.default_rng(0))
+    assert whole.drawn == 10
+    assert list(zip(whole.documents[:, 0], whole.contexts, strict=True)) == sorted(expected)
+    np.testing.assert_allclose(whole.labels, [[4, 0], [2, 2], [1, 0], [0, 0]])
+    assert whole.queries.tolist() == [0, 0, 1, 2]
 
 
 def test_lists_of_the_log_that_were_never_displayed_are_never_drawn():
     log = small_log()
     unseen = ClickLog(log.lists, log.list_of[2:], log.clicks[2:], log.counts[2:])
     batch = LoggedClicks(unseen).draw(1_000, np.random.default_rng(0))
-    assert set(batch.documents[:, 0]) == {2}
+    assert set(batch.documents[:, 0]) == {2, 3}
 
 
 def test_a_log_without_any_click_is_refused():
@@ -219,7 +225,6 @@ def test_a_log_without_any_click_is_refused():
 def test_judgments_hand_out_relevance_without_noise(dataset, lists):
     batch = Judgments(dataset, lists).draw(300, np.random.default_rng(0))
     assert batch.drawn == 300
-    assert batch.labels.any(axis=1).all()
     grades = np.where(batch.documents == PADDING, 0, dataset.grades[batch.documents])
     np.testing.assert_allclose(batch.labels, (2**grades - 1) / 15, rtol=1e-6)
 
@@ -271,11 +276,32 @@ def test_estimated_relevance_is_the_label_wherever_a_document_is_displayed():
     assert (batch.documents[:, 0] == 0).mean() == pytest.approx(0.75, abs=0.01)
 
 
-def test_lists_without_relevance_are_drawn_but_left_out():
+def test_lists_without_relevance_are_drawn_but_have_no_label():
     lists = RankedLists(np.array([[0, 1], [2, 3]], np.int32), np.array([0, 1], np.int32))
     feedback = EstimatedRelevance(unclicked_log(lists, [1, 1]), np.array([0.5, 0, 0, 0]))
     batch = feedback.draw(1_000, np.random.default_rng(0))
-    assert batch.drawn == 1_000
-    assert set(batch.documents[:, 0]) == {0}
+    assert set(batch.documents[:, 0]) == {0, 2}
+    assert set(batch.labelled().documents[:, 0]) == {0}
+    assert batch.labelled().drawn == 1_000
     with pytest.raises(DataError, match="no displayed document has any relevance"):
         EstimatedRelevance(unclicked_log(lists, [1, 1]), np.zeros(4))
+
+
+def test_everything_of_a_log_are_its_clicks():
+    whole = LoggedClicks(small_log()).everything(7, np.random.default_rng(0))
+    np.testing.assert_allclose(whole.labels, [[6, 2], [1, 0], [0, 0]])
+    assert whole.queries.tolist() == [0, 1, 2]
+    assert whole.drawn == 10
+
+
+def test_everything_of_simulated_users_is_as_many_sessions_as_were_asked_for(
+    dataset, lists, user, probabilities
+):
+    source = SimulatedClicks(dataset, lists, user, sessions=10)
+    whole = source.everything(SESSIONS // 10, np.random.default_rng(0))
+    assert whole.drawn == SESSIONS
+    assert whole.queries.tolist() == lists.queries.tolist()
+    assert not whole.labels[~lists.mask].any()
+    expected = probabilities.mean(axis=0)
+    error = np.sqrt(expected * (1 - expected) / SESSIONS)
+    assert (np.abs(whole.labels.sum(axis=0) / SESSIONS - expected) / error).max() < 4.5

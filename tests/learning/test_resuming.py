@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from dualrank.corrections.weighting import DualLearning, NoCorrection
 
+from dualrank.corrections.dual import DualLearning
+from dualrank.corrections.naive import Naive
 from dualrank.corrections.position_models import (
     ContextualPositions,
     PositionNetwork,
@@ -20,7 +21,7 @@ from dualrank.corrections.position_models import (
 from dualrank.errors import CheckpointError, StoppedError
 from dualrank.learning.checkpoint import read_checkpoint
 from dualrank.learning.feedback import SimulatedClicks
-from dualrank.learning.loop import Trainer
+from dualrank.learning.loop import Loop
 from dualrank.rankers.network import DNN
 from dualrank.settings import TrainingSettings
 
@@ -70,20 +71,20 @@ class UpAndDown:
 
 
 @pytest.fixture
-def make_trainer(dataset, lists, user):
+def make_loop(dataset, lists, user):
     def make(method, settings, draws=-1, poisoned=False):
-        weighting = (
-            NoCorrection()
+        correction = (
+            Naive()
             if method == "naive"
             else DualLearning(lists.depth, settings, POSITION_MODELS[method](lists.depth))
         )
         feedback = Interrupted(SimulatedClicks(dataset, lists, user), draws, poisoned)
         feedback.contextual = method == "contextual"
-        return Trainer(
+        return Loop(
             DNN((4,)).build(dataset.feature_count, settings.seed),
             torch.from_numpy(dataset.features),
             feedback,
-            weighting,
+            correction,
             settings,
             validation=UpAndDown(),
         )
@@ -91,28 +92,26 @@ def make_trainer(dataset, lists, user):
     return make
 
 
-def outcome(trainer):
-    beside = getattr(trainer.weighting, "model", None)
-    models = [trainer.ranker, *([beside] if beside else [])]
-    tensors = [p.detach().numpy().tobytes() for m in models for p in m.parameters()]
-    return tensors, asdict(trainer.history)
+def outcome(loop):
+    tensors = {**loop.ranker.tensors(), **loop.correction.state()}
+    return {name: t.numpy().tobytes() for name, t in tensors.items()}, asdict(loop.history)
 
 
 @pytest.mark.parametrize("method", ["naive", *POSITION_MODELS])
 @pytest.mark.parametrize("optimizer", ["sgd", "adagrad"])
 @pytest.mark.parametrize("every", [1, 4])
 def test_a_run_resumed_at_any_step_gives_the_same_bytes(
-    make_trainer, tmp_path, method, optimizer, every
+    make_loop, tmp_path, method, optimizer, every
 ):
     settings = replace(SETTINGS, optimizer=optimizer, checkpoint_every=every)
-    whole = make_trainer(method, settings)
+    whole = make_loop(method, settings)
     whole.run(checkpoint=tmp_path / "whole")
     for step in range(STEPS):
         path = tmp_path / f"cut-{step}"
         with pytest.raises(PowerCutError):
-            make_trainer(method, settings, draws=step).run(checkpoint=path)
+            make_loop(method, settings, draws=step).run(checkpoint=path)
         assert path.exists() == (step >= every)
-        resumed = make_trainer(method, settings)
+        resumed = make_loop(method, settings)
         resumed.run(checkpoint=path)
         assert outcome(resumed) == outcome(whole)
         left, right = read_checkpoint(path), read_checkpoint(tmp_path / "whole")
@@ -121,58 +120,47 @@ def test_a_run_resumed_at_any_step_gives_the_same_bytes(
         assert all(torch.equal(left.tensors[k], right.tensors[k]) for k in left.tensors)
 
 
-def test_a_run_cut_at_every_single_step_gives_the_same_bytes(make_trainer, tmp_path):
-    whole = make_trainer("dla", SETTINGS)
+def test_a_run_cut_at_every_single_step_gives_the_same_bytes(make_loop, tmp_path):
+    whole = make_loop("dla", SETTINGS)
     whole.run()
     for _ in range(STEPS - 1):
         with pytest.raises(PowerCutError):
-            make_trainer("dla", SETTINGS, draws=1).run(checkpoint=tmp_path / "cut")
-    make_trainer("dla", SETTINGS, draws=1).run(checkpoint=tmp_path / "cut")
-    resumed = make_trainer("dla", SETTINGS, draws=0)
+            make_loop("dla", SETTINGS, draws=1).run(checkpoint=tmp_path / "cut")
+    make_loop("dla", SETTINGS, draws=1).run(checkpoint=tmp_path / "cut")
+    resumed = make_loop("dla", SETTINGS, draws=0)
     resumed.run(checkpoint=tmp_path / "cut")
     assert outcome(resumed) == outcome(whole)
 
 
-def test_steps_left_out_before_the_cut_are_still_counted(make_trainer, tmp_path):
+def test_steps_left_out_before_the_cut_are_still_counted(make_loop, tmp_path):
     with pytest.raises(PowerCutError):
-        make_trainer("dla", SETTINGS, draws=3, poisoned=True).run(checkpoint=tmp_path / "cut")
-    history = make_trainer("dla", SETTINGS).run(checkpoint=tmp_path / "cut")
+        make_loop("dla", SETTINGS, draws=3, poisoned=True).run(checkpoint=tmp_path / "cut")
+    history = make_loop("dla", SETTINGS).run(checkpoint=tmp_path / "cut")
     assert history.left_out == 6
 
 
-def test_checkpoints_do_not_change_the_run(make_trainer, tmp_path):
-    without, with_checkpoints = (make_trainer("dla", SETTINGS) for _ in range(2))
+def test_checkpoints_do_not_change_the_run(make_loop, tmp_path):
+    without, with_checkpoints = (make_loop("dla", SETTINGS) for _ in range(2))
     without.run()
     with_checkpoints.run(checkpoint=tmp_path / "checkpoint")
     assert outcome(without) == outcome(with_checkpoints)
 
 
-def test_a_checkpoint_of_other_settings_is_refused_and_the_difference_named(make_trainer, tmp_path):
+def test_a_checkpoint_of_another_run_is_refused_and_the_difference_named(make_loop, tmp_path):
     path = tmp_path / "checkpoint"
-    make_trainer("dla", SETTINGS).run(checkpoint=path)
-    other = replace(SETTINGS, learning_rate=0.5, seed=3)
-    with pytest.raises(CheckpointError) as caught:
-        make_trainer("dla", other).run(checkpoint=path)
-    assert "checkpoint: belongs to another run" in str(caught.value)
-    assert "learning_rate was 0.2 and is 0.5; seed was 0 and is 3" in str(caught.value)
-    assert "batch_size" not in str(caught.value)
-
-
-def test_a_checkpoint_of_other_data_is_refused(make_trainer, tmp_path):
-    path = tmp_path / "checkpoint"
-    make_trainer("dla", SETTINGS).run(checkpoint=path, identity={"data": "abc"})
-    with pytest.raises(CheckpointError, match="data was 'abc' and is 'def'"):
-        make_trainer("dla", SETTINGS).run(checkpoint=path, identity={"data": "def"})
-    with pytest.raises(CheckpointError, match="data was 'abc' and is None"):
-        make_trainer("dla", SETTINGS).run(checkpoint=path)
-
-
-def test_a_refused_checkpoint_is_left_as_it_is(make_trainer, tmp_path):
-    path = tmp_path / "checkpoint"
-    make_trainer("dla", SETTINGS).run(checkpoint=path)
+    first = {"settings": {"learning_rate": 0.2, "seed": 0, "batch_size": 16}, "data": "abc"}
+    make_loop("dla", SETTINGS).run(checkpoint=path, identity=first)
     before = path.read_bytes()
-    with pytest.raises(CheckpointError):
-        make_trainer("dla", replace(SETTINGS, seed=1)).run(checkpoint=path)
+    other = {"settings": {**first["settings"], "learning_rate": 0.5}, "data": "abc"}
+    with pytest.raises(
+        CheckpointError,
+        match=r"checkpoint: belongs to another run: settings\.learning_rate was 0\.2 and is 0\.5;",
+    ):
+        make_loop("dla", SETTINGS).run(checkpoint=path, identity=other)
+    with pytest.raises(CheckpointError, match="run: data was 'abc' and is 'def'; delete it or"):
+        make_loop("dla", SETTINGS).run(checkpoint=path, identity={**first, "data": "def"})
+    with pytest.raises(CheckpointError, match="data was 'abc' and is None"):
+        make_loop("dla", SETTINGS).run(checkpoint=path)
     assert path.read_bytes() == before
 
 
@@ -191,9 +179,9 @@ def test_a_run_killed_twenty_times_at_random_moments_ends_with_the_same_hash(tmp
 
 
 @pytest.mark.parametrize("method", ["dla", "naive"])
-def test_a_run_that_is_asked_to_stop_saves_the_step_it_has_done(make_trainer, tmp_path, method):
+def test_a_run_that_is_asked_to_stop_saves_the_step_it_has_done(make_loop, tmp_path, method):
     settings = replace(SETTINGS, steps=25, checkpoint_every=100)
-    whole = make_trainer(method, settings)
+    whole = make_loop(method, settings)
     whole.run()
 
     def leave(done, total):
@@ -202,8 +190,8 @@ def test_a_run_that_is_asked_to_stop_saves_the_step_it_has_done(make_trainer, tm
 
     path = tmp_path / "checkpoint"
     with pytest.raises(StoppedError, match="10 of 25"):
-        make_trainer(method, settings).run(checkpoint=path, progress=leave)
+        make_loop(method, settings).run(checkpoint=path, progress=leave)
     assert read_checkpoint(path).values["step"] == 10
-    resumed = make_trainer(method, settings)
+    resumed = make_loop(method, settings)
     resumed.run(checkpoint=path)
     assert outcome(resumed) == outcome(whole)

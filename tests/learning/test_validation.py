@@ -7,12 +7,15 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.learning.validation import OnHeldOutClicks
 from dualrank.propensity.propensity import Propensity
+from dualrank.rankers.ranker import Ranker
 
 
 class Scores:
     """A ranker that scores a document by its first feature."""
 
-    def predict(self, features):
+    predict_lists = Ranker.predict_lists
+
+    def predict(self, features, offsets=None):
         return features[:, 0]
 
 

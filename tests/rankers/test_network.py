@@ -7,7 +7,7 @@ from torch import nn
 
 from dualrank.errors import SettingsError
 from dualrank.rankers import network as network_module
-from dualrank.rankers.network import DNN, Linear, Network, _EluStack, _Workspace
+from dualrank.rankers.network import DNN, Linear, Network
 
 torch.set_num_threads(1)
 
@@ -15,13 +15,20 @@ SHAPES = pytest.mark.parametrize("hidden", [(), (4,), (5, 3), (8, 4, 2)])
 OUTPUTS = pytest.mark.parametrize("elu_output", [False, True])
 
 
-def trained(sizes, *, seed=0, **options):
+def parameters(network):
+    return [*network.weights, *network.biases]
+
+
+def trained(sizes, *, seed=0, double=False, **options):
     """A network whose last layer is not zero any more."""
     network = Network(sizes, seed=seed, **options)
     generator = torch.Generator().manual_seed(seed + 1)
-    for parameter in network.parameters():
+    for parameter in parameters(network):
         noise = torch.randn(parameter.shape, generator=generator)
-        parameter.data += 0.5 / np.sqrt(parameter.shape[-1]) * noise
+        parameter += 0.5 / np.sqrt(parameter.shape[-1]) * noise
+    if double:
+        network.weights = [weight.double() for weight in network.weights]
+        network.biases = [bias.double() for bias in network.biases]
     return network
 
 
@@ -37,62 +44,76 @@ def plain(network):
     return nn.Sequential(*layers)
 
 
+def finite_differences(network, x, slope, step=1e-6):
+    """∂(slope · scores)/∂θ for every parameter, number by number."""
+    found = []
+    for parameter in parameters(network):
+        numeric, flat = torch.zeros_like(parameter), parameter.view(-1)
+        for i in range(len(flat)):
+            before, ends = flat[i].item(), []
+            for shift in (step, -step):
+                flat[i] = before + shift
+                ends.append(slope @ network.forward(x))
+            flat[i] = before
+            numeric.view(-1)[i] = (ends[0] - ends[1]) / (2 * step)
+        found.append(numeric)
+    return found
+
+
 @SHAPES
 @OUTPUTS
-def test_the_custom_function_passes_gradcheck_in_float64(hidden, elu_output):
-    network = trained((3, *hidden, 1)).double()
-    x = torch.randn(6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    inputs = [x.requires_grad_(), *network.weights, *network.biases]
-
-    def scores(*tensors):
-        # A workspace of its own for every call, because gradcheck interleaves them.
-        return _EluStack.apply(_Workspace(None), elu_output, *tensors)
-
-    assert torch.autograd.gradcheck(scores, inputs)
+def test_the_backward_pass_agrees_with_finite_differences_in_float64(hidden, elu_output):
+    network = trained((3, *hidden, 1), elu_output=elu_output, double=True)
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(6, 3, dtype=torch.float64, generator=generator)
+    slope = torch.randn(6, dtype=torch.float64, generator=generator)
+    network.forward(x)
+    found = network.backward(slope)
+    for ours, numeric in zip(found, finite_differences(network, x, slope), strict=True):
+        torch.testing.assert_close(ours, numeric, rtol=1e-6, atol=1e-8)
 
 
 @SHAPES
 @OUTPUTS
 def test_scores_and_gradients_are_those_of_torch_layers(hidden, elu_output):
-    network = trained((3, *hidden, 1), elu_output=elu_output).double()
+    network = trained((3, *hidden, 1), elu_output=elu_output, double=True)
     peer = plain(network)
     generator = torch.Generator().manual_seed(2)
     for rows in (9, 4, 17):
         x = torch.randn(rows, 3, dtype=torch.float64, generator=generator)
         towards = torch.randn(rows, dtype=torch.float64, generator=generator)
-        network.zero_grad()
         peer.zero_grad()
-        scores, expected = network(x), peer(x)[:, 0]
-        torch.testing.assert_close(scores, expected, rtol=1e-12, atol=1e-12)
-        (scores * towards).sum().backward()
+        scores, expected = network.forward(x), peer(x)[:, 0]
+        torch.testing.assert_close(scores, expected.detach(), rtol=1e-12, atol=1e-12)
         (expected * towards).sum().backward()
-        of_peer = [(m.weight.grad, m.bias.grad) for m in peer if isinstance(m, nn.Linear)]
-        for weight, bias, (dw, db) in zip(network.weights, network.biases, of_peer, strict=True):
-            torch.testing.assert_close(weight.grad, dw, rtol=1e-10, atol=1e-12)
-            torch.testing.assert_close(bias.grad, db, rtol=1e-10, atol=1e-12)
+        layers = [each for each in peer if isinstance(each, nn.Linear)]
+        of_peer = [layer.weight.grad for layer in layers] + [layer.bias.grad for layer in layers]
+        for ours, theirs in zip(network.backward(towards), of_peer, strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
 
 
-def test_a_second_forward_pass_before_the_backward_pass_is_refused():
-    network = trained((3, 4, 1))
-    first = network(torch.ones(2, 3))
-    network(torch.zeros(2, 3))
-    with pytest.raises(RuntimeError, match="forward again before this backward"):
-        first.sum().backward()
+def test_the_slope_that_goes_backward_is_left_as_it_was():
+    network = trained((3, 4, 1), elu_output=True)
+    slope = torch.ones(2)
+    network.forward(torch.full((2, 3), -1.0))
+    network.backward(slope)
+    assert slope.tolist() == [1, 1]
 
 
-def test_the_latest_forward_pass_can_go_backward_after_a_refused_one():
-    network = trained((3, 4, 1))
-    network(torch.ones(2, 3))
-    network(torch.ones(2, 3)).sum().backward()
-    assert all(torch.isfinite(p.grad).all() for p in network.parameters())
+def test_the_gradient_is_that_of_the_latest_forward_pass():
+    network, untouched = trained((3, 4, 1)), trained((3, 4, 1))
+    network.forward(torch.full((9, 3), 5.0))
+    for each in (network, untouched):
+        each.forward(torch.ones(2, 3))
+    found, expected = network.backward(torch.ones(2)), untouched.backward(torch.ones(2))
+    assert all(map(torch.equal, found, expected))
 
 
 def test_scores_of_one_pass_survive_the_next():
     network = trained((3, 4, 1))
-    with torch.no_grad():
-        first = network(torch.ones(2, 3))
-        held = first.clone()
-        network(torch.full((2, 3), -7.0))
+    first = network.forward(torch.ones(2, 3))
+    held = first.clone()
+    network.forward(torch.full((2, 3), -7.0))
     assert torch.equal(first, held)
 
 
@@ -101,8 +122,7 @@ def test_scores_of_one_pass_survive_the_next():
 def test_predict_gives_the_scores_of_forward(hidden, elu_output):
     network = trained((3, *hidden, 1), elu_output=elu_output)
     features = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
-    with torch.no_grad():
-        expected = network(torch.from_numpy(features)).numpy()
+    expected = network.forward(torch.from_numpy(features)).numpy()
     np.testing.assert_allclose(network.predict(features), expected, rtol=1e-6, atol=1e-6)
 
 
@@ -124,12 +144,11 @@ def test_predict_takes_rows_that_are_not_contiguous():
 def test_predict_between_forward_and_backward_does_no_harm():
     network, untouched = trained((3, 4, 1)), trained((3, 4, 1))
     x = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
-    scores = network(x)
+    network.forward(x)
     network.predict(np.ones((9, 3), np.float32))
-    scores.sum().backward()
-    untouched(x).sum().backward()
-    for a, b in zip(network.parameters(), untouched.parameters(), strict=True):
-        assert torch.equal(a.grad, b.grad)
+    untouched.forward(x)
+    found, expected = network.backward(torch.ones(5)), untouched.backward(torch.ones(5))
+    assert all(map(torch.equal, found, expected))
 
 
 @SHAPES
@@ -144,28 +163,25 @@ def test_hidden_units_differ_after_two_steps_because_their_start_is_random():
     network = DNN((6,)).build(3, seed=1)
     x = torch.randn(30, 3, generator=torch.Generator().manual_seed(0))
     target = x[:, 0] ** 2
-    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
     for _ in range(2):
-        optimizer.zero_grad()
-        ((network(x) - target) ** 2).mean().backward()
-        optimizer.step()
-    units = torch.cat([network.weights[0], network.weights[1].t()], 1).detach()
+        gradients = network.backward(2 / 30 * (network.forward(x) - target))
+        for parameter, gradient in zip(parameters(network), gradients, strict=True):
+            parameter -= 0.1 * gradient
+    units = torch.cat([network.weights[0], network.weights[1].t()], 1)
     distances = torch.cdist(units, units) + torch.eye(6)
     assert distances.min() > 1e-3
     assert network.weights[1].abs().min() > 0
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_one_does_not():
-    def parameters(seed):
-        return b"".join(
-            p.detach().numpy().tobytes() for p in DNN((8, 4)).build(5, seed).parameters()
-        )
+    def start(seed):
+        return b"".join(p.numpy().tobytes() for p in parameters(DNN((8, 4)).build(5, seed)))
 
     torch.manual_seed(0)
-    first = parameters(3)
+    first = start(3)
     torch.manual_seed(99)
-    assert parameters(3) == first
-    assert parameters(4) != first
+    assert start(3) == first
+    assert start(4) != first
 
 
 def test_building_leaves_the_global_random_state_alone():
@@ -180,16 +196,15 @@ def test_bfloat16_products_give_scores_near_those_of_float32():
     sizes = (20, 32, 16, 1)
     exact, rough = trained(sizes), trained(sizes, dtype=torch.bfloat16)
     x = torch.randn(200, 20, generator=torch.Generator().manual_seed(0))
-    a, b = exact(x), rough(x)
+    a, b = exact.forward(x), rough.forward(x)
     assert b.dtype == torch.float32
     # bfloat16 keeps 8 bits: each of the four roundings on the way is off by at most 2^-8.
     assert (a - b).abs().max() < 4 * 2**-8 * a.abs().max()
     assert not torch.equal(a, b)
-    a.sum().backward()
-    b.sum().backward()
-    for p, q in zip(exact.parameters(), rough.parameters(), strict=True):
-        assert q.grad.dtype == torch.float32
-        assert (p.grad - q.grad).norm() < 0.03 * p.grad.norm()
+    even = torch.ones(200)
+    for p, q in zip(exact.backward(even), rough.backward(even), strict=True):
+        assert q.dtype == torch.float32
+        assert (p - q).norm() < 0.03 * p.norm()
 
 
 def test_elu_on_the_output_bounds_scores_from_below():
@@ -201,8 +216,8 @@ def test_elu_on_the_output_bounds_scores_from_below():
 
 def test_a_network_without_hidden_layers_is_linear():
     network = Linear().build(2)
-    network.weights[0].data = torch.tensor([[2.0, -1.0]])
-    network.biases[0].data = torch.tensor([0.5])
+    network.weights[0].copy_(torch.tensor([[2.0, -1.0]]))
+    network.biases[0].fill_(0.5)
     assert network.predict(np.array([[1, 1], [0, 3]], np.float32)).tolist() == [1.5, -2.5]
 
 
@@ -217,3 +232,17 @@ def test_the_paper_network_has_its_layers():
 def test_a_layer_without_units_is_refused():
     with pytest.raises(SettingsError, match=r"at least one unit each, not \(8, 0\)"):
         DNN(hidden=(8, 0))
+
+
+def test_another_precision_is_refused():
+    with pytest.raises(SettingsError, match="precision is float32 or bfloat16, not 'float8'"):
+        DNN(precision="float8")
+
+
+def test_the_last_hidden_layer_is_what_the_score_is_made_of():
+    network = trained((3, 5, 4, 1))
+    features = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+    hidden = network.last_hidden(features)
+    assert hidden.shape == (20, 4)
+    scores = hidden @ network.weights[-1].numpy()[0] + network.biases[-1].numpy()
+    np.testing.assert_allclose(scores, network.predict(features), rtol=1e-5, atol=1e-6)

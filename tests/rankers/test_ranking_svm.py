@@ -164,14 +164,15 @@ def test_grades_give_every_pair_of_different_grades_once():
 
 def test_clicks_give_pairs_in_both_directions_with_their_weights():
     lists = RankedLists(np.array([[2, 0, 1], [5, 4, -1]], np.int32), np.array([0, 1], np.int32))
-    pairs = preference_pairs_from_clicks(lists, [[4, 0, 1], [0, 3, 0]], [1.0, 0.5, 0.25])
+    clicks = np.array([[4, 0, 1], [0, 3, 0]])
+    pairs = preference_pairs_from_clicks(lists, clicks, clicks / [1.0, 0.5, 0.25])
     weights = dict(zip(zip(pairs.better, pairs.worse, strict=True), pairs.weight, strict=True))
     assert weights == {(2, 0): 4, (2, 1): 4, (1, 2): 4, (1, 0): 4, (4, 5): 6}
     assert pairs.offsets.tolist() == [0, 4, 5]
     assert pairs.normaliser == 8
 
 
-def test_without_examination_clicks_count_as_they_are():
+def test_without_weights_clicks_count_as_they_are():
     lists = RankedLists(np.array([[2, 0, 1]], np.int32), np.array([0], np.int32))
     pairs = preference_pairs_from_clicks(lists, [[0, 0, 5]])
     assert pairs.weight.tolist() == [5, 5]
@@ -180,7 +181,8 @@ def test_without_examination_clicks_count_as_they_are():
 def test_equal_pairs_of_several_lists_are_merged():
     shown = np.array([[3, 1, 2], [1, 3, 2], [7, 8, -1]], np.int32)
     lists = RankedLists(shown, np.array([0, 0, 1], np.int32))
-    pairs = preference_pairs_from_clicks(lists, [[1, 0, 0], [0, 2, 0], [1, 0, 0]], [1.0, 0.5, 0.25])
+    clicks = np.array([[1, 0, 0], [0, 2, 0], [1, 0, 0]])
+    pairs = preference_pairs_from_clicks(lists, clicks, clicks / [1.0, 0.5, 0.25])
     weights = dict(zip(zip(pairs.better, pairs.worse, strict=True), pairs.weight, strict=True))
     assert weights == {(3, 1): 5, (3, 2): 5, (7, 8): 1}
     assert pairs.offsets.tolist() == [0, 2, 3]
@@ -194,7 +196,7 @@ def test_padding_is_never_in_a_pair():
     )
     lists = top_lists(data, rng.random(len(data.features)))
     clicks = rng.poisson(0.5, lists.documents.shape) * lists.mask
-    pairs = preference_pairs_from_clicks(lists, clicks, RHO)
+    pairs = preference_pairs_from_clicks(lists, clicks, clicks / RHO)
     assert min(pairs.better.min(), pairs.worse.min()) >= 0
     query = data.query_of_document
     assert (query[pairs.better] == query[pairs.worse]).all()
@@ -228,7 +230,7 @@ def test_true_propensities_bring_the_ranker_nearer_to_the_truth(seed):
     clicks = rng.binomial(50, RHO * lists.gather(relevance))
     svm = RankingSVM(C=100.0)
     naive = svm.fit_clicks(X, lists, clicks)
-    corrected = svm.fit_clicks(X, lists, clicks, RHO)
+    corrected = svm.fit_clicks(X, lists, clicks, clicks / RHO)
     assert naive.converged
     assert corrected.converged
     assert angle(corrected.weights, truth) < 0.5 * angle(naive.weights, truth)
@@ -264,7 +266,7 @@ LISTS = RankedLists(np.array([[0, 1], [2, -1]], np.int32), np.array([0, 1], np.i
 
 
 @pytest.mark.parametrize(
-    ("clicks", "examination", "sentence"),
+    ("clicks", "weighted", "sentence"),
     [
         ([[0, 0], [0, 0]], None, "nothing to learn from: no list has a click"),
         ([[0, 0], [9, 0]], None, "nothing to learn from: no list has a click"),
@@ -272,13 +274,13 @@ LISTS = RankedLists(np.array([[0, 1], [2, -1]], np.int32), np.array([0, 1], np.i
         ([[0, -1], [0, 0]], None, "list 0 has -1 clicks at position 2; counts are 0 or more"),
         ([[0, np.nan], [0, 0]], None, "list 0 has nan clicks at position 2"),
         ([[1, 0], [0, 1]], None, "list 1 has a click at position 2, where no document"),
-        ([[1, 0], [0, 0]], [1.0], r"examination has shape \(1,\), but lists have 2 positions"),
-        ([[1, 0], [0, 0]], [1.0, 0.0], "examination at position 2 is 0"),
+        ([[1, 0], [0, 0]], [1.0], r"clicks has shape \(1,\), but the lists have shape \(2, 2\)"),
+        ([[0, 1], [0, 0]], [[0, np.inf], [0, 0]], "list 0 has inf clicks at position 2"),
     ],
 )
-def test_bad_clicks_are_named(clicks, examination, sentence):
+def test_bad_clicks_are_named(clicks, weighted, sentence):
     with pytest.raises(DataError, match=sentence):
-        preference_pairs_from_clicks(LISTS, clicks, examination)
+        preference_pairs_from_clicks(LISTS, clicks, weighted)
 
 
 def test_equal_grades_are_nothing_to_learn_from():

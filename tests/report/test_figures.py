@@ -3,10 +3,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import dualrank.report
 from dualrank.report.curves import propensity_curves
 from dualrank.report.drawing import _apart
 from dualrank.report.figures import (
@@ -121,3 +123,8 @@ def test_importing_the_report_does_not_import_matplotlib():
         "sys.exit(any(m.split('.')[0] in ('matplotlib', 'jinja2') for m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_no_file_hides_a_name_of_the_surface():
+    files = {path.stem for path in Path(dualrank.report.__file__).parent.glob("*.py")}
+    assert not files & set(dualrank.report.__all__)

@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from dualrank.report.labels import METHODS
-from dualrank.report.result_table import result_table
+from dualrank.report.method_table import result_table
 from dualrank.report.table import BETTER, WORSE, Cell, Row, Table, with_best
 
 NAMES = {look.label: name for name, look in METHODS.items()}

@@ -78,7 +78,7 @@ def test_the_page_holds_curve_contexts_learning_and_what_was_dropped(tmp_path):
         "0.375",
         "20 sessions, of which 18 were kept",
         "gap in the positions",
-        "session &#x27;s&lt;1&gt;&#x27;",
+        "session &#39;s&lt;1&gt;&#39;",
         "Examination, relative to position 1",
         "Validation (a dot: the ranker that was kept)",
         "dualrank train …",

@@ -76,7 +76,7 @@ def test_bad_settings_are_refused():
         ({"user": "nobody"}, "unknown user"),
         ({"sessions": (0,)}, "at least one session"),
         ({"data": "internet"}, "unknown collection"),
-        ({"pages": Path("x"), "log": Path("y")}, "give also queries=, judgments="),
+        ({"pages": Path("x"), "log": Path("y")}, "give also queries=PATH, judgments=PATH"),
     ):
         with pytest.raises(SettingsError, match=words):
             ClickModels(**options)

@@ -144,6 +144,11 @@ class Dataset:
             return self.doc_ids
         return np.arange(self.document_count).astype(str)
 
+    def pairs(self) -> list[tuple[str, str]]:
+        """The ids of query and document of every row."""
+        queries = self.query_ids[self.query_of_document].tolist()
+        return list(zip(queries, self.ids_of_documents().tolist(), strict=True))
+
     @property
     def catalogue(self) -> Catalogue:
         """The names of the queries and documents."""

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrank.diagnostics.facts import LogFacts
-from dualrank.diagnostics.point import Point, not_measured
+from dualrank.diagnostics.point import Point, Question
 from dualrank.propensity.propensity import NORMAL_95, Propensity
 
 NAME = "curves"
@@ -69,34 +69,30 @@ def curves(facts: LogFacts) -> Point:
         "missing": {name: why for name, why in found.items() if isinstance(why, str)},
         "gaps": {name: each.to_dict() for name, each in gaps.items()},
     }
+    asked = Question(NAME, numbers)
     if "raw" not in known:
-        return not_measured(NAME, f"There is no curve: {facts.raw}.", **numbers)
+        return asked.answer("not measured", f"There is no curve: {facts.raw}.")
     if "harvested" not in known:
         left = "the learned curve is" if "learned" in known else "click-through is all there is,"
-        return not_measured(
-            NAME,
+        return asked.answer(
+            "not measured",
             f"Nothing in the log can confirm or refute a curve ({facts.harvested}); {left} "
             "unproven.",
             "Collect some swaps, which a harvested curve needs.",
-            **numbers,
         )
     raw, harvested = known["raw"], known["harvested"]
     bias = gaps["harvested_to_raw"]
     ends = harvested.details.get("ends")
     if "learned" not in known and ends:
-        return Point(
-            NAME,
+        return asked.answer(
             "warning",
-            numbers,
             f"The harvested curve ends at position {harvested.depth}: {ends}. What is believed of "
             "positions below is unproven.",
             "Collect some swaps that reach them.",
         )
     if "learned" not in known:
-        return Point(
-            NAME,
+        return asked.answer(
             "good",
-            numbers,
             "The harvested curve stands by itself; raw click-through differs from it by a factor "
             f"of up to {_above_one(bias.factor):.2f}, which is the relevance of what stood on top.",
             "Give the features of the documents to see whether dual learning finds the same curve.",
@@ -106,10 +102,8 @@ def curves(facts: LogFacts) -> Point:
     way = share_of_the_way(harvested, learned, raw) if bias.is_clear else float("nan")
     numbers["share_of_the_way_from_harvested_to_raw"] = way
     if not apart.is_clear:
-        return Point(
-            NAME,
+        return asked.answer(
             "good",
-            numbers,
             "Dual learning finds the harvested curve, within a factor of "
             f"{_above_one(apart.factor):.2f} and their intervals: both can be believed"
             + (f" as far as position {harvested.depth}, where the latter ends." if ends else "."),
@@ -120,10 +114,8 @@ def curves(facts: LogFacts) -> Point:
         f"{apart.position}"
     )
     if way > SOME_WAY:
-        return Point(
-            NAME,
+        return asked.answer(
             "failed" if way > MOST_OF_THE_WAY else "warning",
-            numbers,
             f"{distance}, {min(way, 1):.0%} of the way to raw click-through: confounding is "
             "likely, the lists were ranked by something that the features do not tell.",
             "Train with the harvested propensities, or add the features that the ranker used.",
@@ -134,10 +126,8 @@ def curves(facts: LogFacts) -> Point:
         else "raw click-through is too close to the harvested curve to tell whether that is "
         "confounding: the two contradict each other"
     )
-    return Point(
-        NAME,
+    return asked.answer(
         "warning",
-        numbers,
         f"{distance}, and {side}.",
         "Believe the harvested curve, and see the points below for what may mislead either.",
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from dualrank.diagnostics.facts import LogFacts
-from dualrank.diagnostics.point import Point, not_measured, worst
+from dualrank.diagnostics.point import Point, Question, worst
 
 NAME = "independent clicks"
 
@@ -22,12 +22,12 @@ def click_dependence(facts: LogFacts) -> Point:
         "further_down": further.to_dict(),
         "ends_sessions": found.ends_sessions,
     }
+    asked = Question(NAME, numbers)
     if first.status == further.status == "not measured":
-        return not_measured(
-            NAME,
+        return asked.answer(
+            "not measured",
             f"Only {first.expected + further.expected:.1f} sessions are expected to click twice on "
             "a list that others saw too, too few to compare.",
-            **numbers,
         )
     said = " and ".join(
         f"{ratio.value:.2f} times as often {where}"
@@ -40,7 +40,7 @@ def click_dependence(facts: LogFacts) -> Point:
     said = f"Sessions click a second time {said} as independent clicks would"
     status = worst(first.status, further.status)
     if status == "good":
-        return Point(NAME, status, numbers, f"{said}: no sign against the position-based model.")
+        return asked.answer(status, f"{said}: no sign against the position-based model.")
     habits = []
     if first.status in ("warning", "failed") and first.value < 1:
         habits.append("users stop after a click, as in the cascade model")
@@ -53,10 +53,8 @@ def click_dependence(facts: LogFacts) -> Point:
         )
     elif first.status in ("warning", "failed") and first.value > 1:
         habits.append("some users click much and others little")
-    return Point(
-        NAME,
+    return asked.answer(
         status,
-        numbers,
         f"{said}: {', and '.join(habits)}, so that how likely a rank is seen does not depend on "
         "the rank alone.",
         "Compare click models of other habits, such as dbn and ubm, give contexts that tell "

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from dualrank.diagnostics.facts import LogFacts
-from dualrank.diagnostics.point import Point
+from dualrank.diagnostics.point import Point, Question
 from dualrank.propensity.harvesting import interventional_sums
 from dualrank.propensity.propensity import Propensity
 
@@ -42,31 +42,26 @@ def connectivity(facts: LogFacts) -> Point:
         "widest_interval_of_harvested_curve": width,
         "can_harvest": not apart and width <= USELESS,
     }
+    asked = Question(NAME, numbers)
     seen = f"{numbers['share_of_pairs_at_two_positions']:.1%} of query–document pairs were seen at "
     seen += "two positions or more"
     if apart:
-        return Point(
-            NAME,
+        return asked.answer(
             "failed" if facts.dataset is None else "warning",
-            numbers,
             f"{seen}, and {_positions(apart)} apart from the first: only features can compare "
             f"{'it' if len(apart) == 1 else 'them'} with it.",
             "Swap the first result with a random one in some sessions, shuffle a few, or log two "
             "rankers.",
         )
     if width > WIDE:
-        return Point(
-            NAME,
+        return asked.answer(
             "warning" if width <= USELESS or facts.dataset is not None else "failed",
-            numbers,
             f"{seen}; they connect all positions, but so weakly that the harvested curve is known "
             f"only within {_factor(width)} at its worst position.",
             "Log longer, or swap more results.",
         )
-    return Point(
-        NAME,
+    return asked.answer(
         "good",
-        numbers,
         f"{seen}, and connect all {len(joined)} positions: examination can be read off the clicks "
         "alone.",
     )

@@ -10,7 +10,7 @@ of position, and leads; where it has taken one for the other, or has learned noi
 from __future__ import annotations
 
 from dualrank.diagnostics.facts import LogFacts
-from dualrank.diagnostics.point import Point, not_measured
+from dualrank.diagnostics.point import Point, Question
 from dualrank.evaluation.click_check import CLEAR
 
 NAME = "joint learning"
@@ -21,7 +21,7 @@ def joint_learning(facts: LogFacts) -> Point:
     trained = facts.trained
     if isinstance(trained, str):
         advice = "Give the features of the documents." if facts.dataset is None else ""
-        return not_measured(NAME, f"{trained[0].upper()}{trained[1:]}.", advice)
+        return Question(NAME).answer("not measured", f"{trained[0].upper()}{trained[1:]}.", advice)
     lead = trained.lead
     numbers = {
         "lead": lead.gain,
@@ -30,26 +30,23 @@ def joint_learning(facts: LogFacts) -> Point:
         "held_out_queries": lead.queries,
         "held_out_clicks": lead.clicks,
     }
+    asked = Question(NAME, numbers)
     led = (
         f"On {lead.clicks:,} held-out clicks dual learning leads naive learning by "
         f"{lead.in_errors:+.1f} standard errors"
     )
     if lead.is_clear and facts.dependence.ends_sessions:
-        return Point(
-            NAME,
+        return asked.answer(
             "warning",
-            numbers,
             f"{led}; but a click mostly ends the session, and the comparison presumes clicks that "
             "depend on their own position and document only.",
             "Do not rely on dual learning with this log: stay with the naive ranker until judged "
             "queries speak for another.",
         )
     if lead.is_clear:
-        return Point(NAME, "good", numbers, f"{led}: this log supports the correction.")
-    return Point(
-        NAME,
+        return asked.answer("good", f"{led}: this log supports the correction.")
+    return asked.answer(
         "warning",
-        numbers,
         f"{led}, where {CLEAR:g} would be clear: this log does not show that joint learning "
         "is right.",
         "Do not rely on dual learning with this log: use harvested propensities where positions "

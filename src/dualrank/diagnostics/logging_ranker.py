@@ -21,7 +21,7 @@ from dualrank.data.lists import RankedLists
 from dualrank.data.scaling import Scaler
 from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.joint_learning import supported
-from dualrank.diagnostics.point import Point, not_measured
+from dualrank.diagnostics.point import Point, Question
 
 NAME = "logging ranker"
 STRONG = 0.8
@@ -33,31 +33,27 @@ RIDGE = 1.0
 def logging_ranker(facts: LogFacts) -> Point:
     """The rank correlation of the order shown with the best linear guess at it."""
     if facts.dataset is None:
-        return not_measured(NAME, "No features were given.", "Give the features of the documents.")
+        return Question(NAME).answer(
+            "not measured", "No features were given.", "Give the features of the documents."
+        )
     found = order_told_by_features(facts.dataset, facts.log.lists, facts.seed)
     if found is None:
-        return not_measured(NAME, "Too few lists of three documents or more.")
-    numbers = {"spearman": found}
+        return Question(NAME).answer("not measured", "Too few lists of three documents or more.")
+    asked = Question(NAME, {"spearman": found})
     said = f"Features tell the order shown with a mean Spearman correlation of {found:.2f}"
     if found < STRONG:
-        return Point(
-            NAME,
+        return asked.answer(
             "good",
-            numbers,
             f"{said}: documents that look alike stood at different positions.",
         )
     if supported(facts):
-        return Point(
-            NAME,
+        return asked.answer(
             "good",
-            numbers,
             f"{said}, so that alike documents stood at alike positions; held-out clicks show that "
             "enough of them did not.",
         )
-    return Point(
-        NAME,
+    return asked.answer(
         "warning",
-        numbers,
         f"{said}: relevance and position can hardly be told apart by features.",
         "Collect some swaps; a harvested curve does not need the features.",
     )

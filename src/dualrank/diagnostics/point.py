@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -37,9 +37,16 @@ class Point:
         }
 
 
-def not_measured(name: str, why: str, advice: str = "", **numbers: Any) -> Point:
-    """A point that the log says nothing about."""
-    return Point(name, "not measured", numbers, why, advice)
+@dataclass(frozen=True)
+class Question:
+    """What is asked of a log, and the numbers that were found about it."""
+
+    name: str
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+
+    def answer(self, status: Status, meaning: str, advice: str = "") -> Point:
+        """The point that these numbers make."""
+        return Point(self.name, status, self.numbers, meaning, advice)
 
 
 def worst(*statuses: Status) -> Status:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrank.diagnostics.facts import LogFacts
-from dualrank.diagnostics.point import Point, Status, worst
+from dualrank.diagnostics.point import Point, Question, Status, worst
 
 NAME = "sample"
 # Measured on generated web search data: with 30,000 sessions corrected rankers end well below naive
@@ -40,11 +40,10 @@ def sample(facts: LogFacts) -> Point:
         "clicks": int(total),
         "share_of_sessions_without_clicks": quiet,
     }
+    asked = Question(NAME, numbers)
     if total == 0:
-        return Point(
-            NAME,
+        return asked.answer(
             "failed",
-            numbers,
             f"None of the {log.sessions:,} sessions has a click.",
             "Look at how clicks are logged.",
         )
@@ -57,7 +56,7 @@ def sample(facts: LogFacts) -> Point:
         said += f": below about {ENOUGH_SESSIONS:,} sessions corrections overfit"
         advice = "Log longer, use a linear ranker, or stay with the naive one. "
     if believed is None:
-        return Point(NAME, status, numbers, said + ".", advice.strip())
+        return asked.answer(status, said + ".", advice.strip())
     weights = believed.weights
     effective = (clicks @ weights) ** 2 / (clicks @ weights**2)
     heavy = weight_of_heaviest(clicks, weights)
@@ -79,7 +78,7 @@ def sample(facts: LogFacts) -> Point:
             f"{heavy:.0%} of the weight"
         )
         advice += "Clip the weights (max_weight), or cut the lists where examination ends."
-    return Point(NAME, status, numbers, said + ".", advice.strip())
+    return asked.answer(status, said + ".", advice.strip())
 
 
 def weight_of_heaviest(clicks: NDArray[np.float64], weights: NDArray[np.float64]) -> float:

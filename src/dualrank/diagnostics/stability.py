@@ -21,7 +21,7 @@ from scipy.stats import t as student
 
 from dualrank.data.click_log import PERIOD, ClickLog
 from dualrank.diagnostics.facts import LogFacts
-from dualrank.diagnostics.point import Point, Status, not_measured, worst
+from dualrank.diagnostics.point import Point, Question, Status, worst
 from dualrank.propensity.bootstrap import resampled_sums
 from dualrank.propensity.grouped_clicks import Cells, GroupedClicks
 from dualrank.propensity.propensity import NORMAL_95
@@ -62,8 +62,8 @@ def drift(facts: LogFacts) -> Point:
     """Every comparison that the log's columns allow."""
     log = facts.log
     if not any(len(column.names) > 1 for column in log.columns.values()):
-        return not_measured(
-            NAME,
+        return Question(NAME).answer(
+            "not measured",
             "The log has neither timestamps nor contexts to compare.",
             "Log a timestamp, and name the columns that tell contexts apart.",
         )
@@ -73,8 +73,8 @@ def drift(facts: LogFacts) -> Point:
         if (change := compare(facts, column, part, against)) is not None
     ]
     if not changes:
-        return not_measured(
-            NAME, "No document was clicked at the same positions in two parts of the log."
+        return Question(NAME).answer(
+            "not measured", "No document was clicked at the same positions in two parts of the log."
         )
     held = holm(np.concatenate([change.p_values[1:] for change in changes]))
     statuses: list[Status] = []
@@ -102,6 +102,7 @@ def drift(facts: LogFacts) -> Point:
             for change in changes
         ]
     }
+    asked = Question(NAME, numbers)
     compared = f"{len(changes)} comparison{'s' * (len(changes) > 1)}"
     if not found:
         errors = np.concatenate([change.error[1:] for change in changes])
@@ -111,16 +112,12 @@ def drift(facts: LogFacts) -> Point:
             if np.isfinite(seen)
             else "there are too few clicks for one to show"
         )
-        return Point(
-            NAME,
+        return asked.answer(
             "good" if seen < BLIND else "not measured",
-            numbers,
             f"No change of the curve was found ({compared}); {power}.",
         )
-    return Point(
-        NAME,
+    return asked.answer(
         worst(*statuses),
-        numbers,
         f"One curve does not fit the whole log ({compared}): {max(found)[1]}.",
         "Train on the latest period alone, and with a curve per context where contexts differ.",
     )

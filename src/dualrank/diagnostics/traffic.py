@@ -11,7 +11,7 @@ import numpy as np
 
 from dualrank.data.click_log import ClickLog
 from dualrank.diagnostics.facts import LogFacts
-from dualrank.diagnostics.point import Point, Status, worst
+from dualrank.diagnostics.point import Point, Question, Status, worst
 
 NAME = "traffic"
 # Everything clicked, or only the last: shares of all clicks.
@@ -28,7 +28,7 @@ def traffic(facts: LogFacts) -> Point:
     log = facts.log
     clicks = float(facts.grouped.clicks.sum())
     if clicks == 0:
-        return Point(NAME, "good", {}, "There are no clicks that anybody could have made up.")
+        return Question(NAME).answer("good", "There are no clicks that anybody could have made up.")
     all_sessions, all_clicks = clicks_everything(log)
     last, neighbours = clicks_only_last(log)
     excess = max(last - neighbours, 0.0)
@@ -43,6 +43,7 @@ def traffic(facts: LogFacts) -> Point:
         "largest_client": None,
         "share_of_clicks_of_largest_client": None,
     }
+    asked = Question(NAME, numbers)
     found: list[tuple[Status, str]] = [
         (
             _severity(all_clicks / clicks, NOTABLE, LARGE),
@@ -69,12 +70,10 @@ def traffic(facts: LogFacts) -> Point:
     bad = [words for each, words in found if each != "good"]
     if not bad:
         named = "" if client is not None else " (the log names no clients)"
-        return Point(NAME, "good", numbers, f"Nothing looks like a machine's clicks{named}.")
+        return asked.answer("good", f"Nothing looks like a machine's clicks{named}.")
     sentence = "; ".join(bad)
-    return Point(
-        NAME,
+    return asked.answer(
         status,
-        numbers,
         f"{sentence[0].upper()}{sentence[1:]}.",
         "Read the log without them: max_clicks leaves out sessions with many clicks, "
         "max_client_share large clients.",

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from dualrank.diagnostics.facts import LogFacts
-from dualrank.diagnostics.point import Point, Status, not_measured
+from dualrank.diagnostics.point import Point, Question, Status
 from dualrank.diagnostics.trust_by_features import slope_along_the_list
 from dualrank.propensity.bootstrap import resampled_sums
 from dualrank.propensity.grouped_clicks import Cells
@@ -61,8 +61,8 @@ def trust(facts: LogFacts) -> Point:
     known = np.isfinite(difference).mean(axis=0) >= 0.95
     known &= np.isfinite(difference[0])
     if not known.any():
-        return not_measured(
-            NAME,
+        return Question(NAME).answer(
+            "not measured",
             "Too few documents were clicked at several positions to compare less with more "
             "relevant ones.",
         )
@@ -80,6 +80,7 @@ def trust(facts: LogFacts) -> Point:
         "less_relevant": np.exp(less[0] - less[0, 0]),
         "more_relevant": np.exp(more[0] - more[0, 0]),
     }
+    asked = Question(NAME, numbers)
     status: Status = "good"
     size = max(advantage, 1 / advantage)
     if p_value < LEVEL and size > NOTABLE:
@@ -90,21 +91,17 @@ def trust(facts: LogFacts) -> Point:
         "relevant ones"
     )
     if status == "good":
-        return Point(NAME, status, numbers, f"{gains}: no clear sign of trust beyond examination.")
+        return asked.answer(status, f"{gains}: no clear sign of trust beyond examination.")
     if advantage > 1:
-        return Point(
-            NAME,
+        return asked.answer(
             status,
-            numbers,
             f"{gains}: users click what stands on top because it stands there, or what they find "
             "decides how far they look; no weight per position can correct that.",
             "Compare click models of other habits, such as pbm-trust and dbn, and expect every "
-            " correction by position to leave some of the bias.",
+            "correction by position to leave some of the bias.",
         )
-    return Point(
-        NAME,
+    return asked.answer(
         status,
-        numbers,
         f"{gains}: examination depends on the document, as where users stop once they have found "
         "something or where results below look different.",
         "See whether clicks are independent, and compare click models.",
@@ -117,8 +114,8 @@ def _by_features(facts: LogFacts, why: str) -> Point:
     if not isinstance(facts.trained, str):
         found = slope_along_the_list(facts.trained.held_out, facts.trained.dual)
     if found is None or not found.slope > 0:
-        return not_measured(
-            NAME,
+        return Question(NAME).answer(
+            "not measured",
             f"Trust and examination cannot be told apart here: {why}.",
             "Collect some swaps, which show the same document at the top and below.",
         )
@@ -128,17 +125,16 @@ def _by_features(facts: LogFacts, why: str) -> Point:
         "standard_error": found.error,
         "relative_growth": found.relative,
     }
+    asked = Question(NAME, numbers)
     clear = found.growth > ERRORS * found.error and found.relative > NOTABLE_GROWTH
     tells = (
         f"With every doubling of the rank a document's score tells {found.relative:+.0%} "
         f"(± {NORMAL_95 * found.error / found.slope:.0%}) more about clicks"
     )
     if not clear:
-        return Point(NAME, "good", numbers, f"{tells}: no clear sign of trust in the top.")
-    return Point(
-        NAME,
+        return asked.answer("good", f"{tells}: no clear sign of trust in the top.")
+    return asked.answer(
         "failed" if found.relative > LARGE_GROWTH else "warning",
-        numbers,
         f"{tells}: at the top users click what stands there, relevant or not, which no weight per "
         "position can correct.",
         "Collect some swaps to be sure, and compare click models, such as pbm and pbm-trust.",

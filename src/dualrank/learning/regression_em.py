@@ -50,6 +50,7 @@ from dualrank.settings import TrainingSettings
 TRAINING = TrainingSettings(steps=1_000, batch_size=128, optimizer="adagrad", learning_rate=0.2)
 MOVE = 0.05
 NEWTON_STEPS = 50
+LONGEST_STEP = 5.0
 TOLERANCE = 1e-7
 PENALTY = 1.0
 DOCUMENTS_PER_BLOCK = 65_536
@@ -204,7 +205,8 @@ def _climb(here: _Point, *, scale: bool = True) -> _Point:
         slope = here.scores(int(here.cells.group.max()) + 1).sum(axis=0)
         free = np.flatnonzero(here.free(slope) if scale else np.arange(len(slope)) > 0)
         step = np.zeros(len(slope))
-        step[free] = np.linalg.solve(here.information()[np.ix_(free, free)], slope[free])
+        wanted = np.linalg.solve(here.information()[np.ix_(free, free)], slope[free])
+        step[free] = np.clip(wanted, -LONGEST_STEP, LONGEST_STEP)
         for _ in range(30):
             there = here.moved(step)
             reached = there.objective()

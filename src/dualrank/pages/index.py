@@ -14,7 +14,7 @@ from dualrank.extras import require
 from dualrank.pages.sources import Batch, PageSource, Unreadable
 from dualrank.pages.stream import map_stream
 from dualrank.pages.tokens import Tokeniser
-from dualrank.pages.word_counts import FIELDS
+from dualrank.pages.word_counts import FIELDS, words_of
 from dualrank.storage import write_text
 
 if TYPE_CHECKING:
@@ -166,10 +166,8 @@ def _schema() -> tantivy.Schema:
 
 
 def _hit(document: Any, score: float) -> Hit:
-    values = {name: document.get_first(name) or "" for name in ("shown_url", "shown_title")}
-    return Hit(
-        document.get_first("doc_id"), float(score), values["shown_url"], values["shown_title"]
-    )
+    url, title = (document.get_first(name) or "" for name in ("shown_url", "shown_title"))
+    return Hit(document.get_first("doc_id"), float(score), url, title)
 
 
 @dataclass(frozen=True)
@@ -185,16 +183,12 @@ class _Cut:
                 pages.append(page)
                 continue
             fields = page.fields
-            url = " ".join(self.tokeniser.url_words(fields.url))
-            texts = (fields.title, fields.content, fields.surroundings)
-            title, content, around = (" ".join(self.tokeniser.words(text)) for text in texts)
+            texts = [" ".join(words) for words in words_of(fields, self.tokeniser)]
+            by_field = dict(zip(FIELDS, [*texts[:-1], " ".join(texts)], strict=True))
             pages.append(
                 {
                     "doc_id": page.doc_id,
-                    "url": url,
-                    "title": title,
-                    "content": content,
-                    "whole": " ".join((url, title, content, around)),
+                    **by_field,
                     "shown_url": fields.url[:2000],
                     "shown_title": fields.title[:500],
                 }

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -49,15 +50,15 @@ class Unreadable:
     reason: str
 
 
-class Batch(Protocol):
-    """Some pages, not yet extracted; with them `done` of the source's bytes are read."""
+@dataclass(frozen=True)
+class Batch:
+    """Some pages, not yet extracted; with them `done` of the source's bytes are read.
 
-    @property
-    def done(self) -> int:
-        """How much is read."""
+    `read` gives the pages in the order of the source. Both can be sent to another process.
+    """
 
-    def read(self) -> Iterator[Document | Unreadable]:
-        """The pages, in the order of the source."""
+    done: int
+    read: Callable[[], Iterable[Document | Unreadable]]
 
 
 class PageSource(Protocol):
@@ -91,7 +92,7 @@ class HeldPages:
         """Some hundred pages at a time."""
         for start in range(0, len(self.rows), _BATCH_ROWS):
             rows = self.rows[start : start + _BATCH_ROWS]
-            yield _Rows(start + len(rows), self.name, start + 1, rows)
+            yield Batch(start + len(rows), partial(_pages_of_rows, self.name, start + 1, rows))
 
 
 @dataclass(frozen=True)
@@ -105,26 +106,22 @@ class PageFiles:
 
     def batches(self) -> Iterator[Batch]:
         """The pages in batches of some megabytes."""
-        done = 0
+        done = size = 0
         waiting: list[Path] = []
-        size = 0
         for file in self.files:
+            is_page = file.name.lower().endswith(HTML_SUFFIXES)
+            if waiting and (not is_page or size >= BATCH_BYTES or len(waiting) == _BATCH_FILES):
+                yield Batch(done, partial(_pages_of_files, self.root, waiting))
+                waiting, size = [], 0
             length = file.stat().st_size
-            if file.name.lower().endswith(HTML_SUFFIXES):
+            if is_page:
                 waiting.append(file)
                 size += length
-                done += length
-                if size >= BATCH_BYTES or len(waiting) == _BATCH_FILES:
-                    yield _Files(done, self.root, tuple(waiting))
-                    waiting, size = [], 0
-                continue
-            if waiting:
-                yield _Files(done, self.root, tuple(waiting))
-                waiting, size = [], 0
-            yield from _batches_of_file(file, done)
+            else:
+                yield from _batches_of_file(file, done)
             done += length
         if waiting:
-            yield _Files(done, self.root, tuple(waiting))
+            yield Batch(done, partial(_pages_of_files, self.root, waiting))
 
 
 def find_pages(path: str | Path) -> PageFiles:
@@ -159,115 +156,66 @@ def _batches_of_file(file: Path, done: int) -> Iterator[Batch]:
         else:
             yield from _read_lines(file, done)
     except DataError as error:
-        yield _Broken(done + file.stat().st_size, file.name, str(error))
+        # The rest of a file that cannot be read on.
+        rest = (Unreadable(file.name, str(error)),)
+        yield Batch(done + file.stat().st_size, partial(iter, rest))
 
 
-@dataclass(frozen=True)
-class _Broken:
-    """The rest of a file that cannot be read on."""
-
-    done: int
-    file: str
-    reason: str
-
-    def read(self) -> Iterator[Document | Unreadable]:
-        yield Unreadable(self.file, self.reason)
-
-
-@dataclass(frozen=True)
-class _Files:
-    done: int
-    root: Path
-    paths: tuple[Path, ...]
-
-    def read(self) -> Iterator[Document | Unreadable]:
-        for path in self.paths:
-            name = path.relative_to(self.root).as_posix()
-            try:
-                with path.open("rb") as file:
-                    data = file.read(MAX_BYTES)
-            except OSError as error:
-                yield Unreadable(name, error.strerror or "it cannot be opened")
-                continue
-            page = _document(name, "", data)
-            if isinstance(page, Document) and not page.fields.url:
-                fields = page.fields
-                page = Document(
-                    name, Fields(name, fields.title, fields.content, fields.surroundings)
-                )
-            yield page
+def _pages_of_files(root: Path, paths: Sequence[Path]) -> Iterator[Document | Unreadable]:
+    for path in paths:
+        name = path.relative_to(root).as_posix()
+        try:
+            with path.open("rb") as file:
+                data = file.read(MAX_BYTES)
+        except OSError as error:
+            yield Unreadable(name, error.strerror or "it cannot be opened")
+            continue
+        page = _document(name, "", data)
+        if isinstance(page, Document) and not page.fields.url:
+            page = Document(name, replace(page.fields, url=name))
+        yield page
 
 
-@dataclass(frozen=True)
-class _Records:
-    done: int
-    records: tuple[tuple[str, bytes, str | None], ...]
-
-    def read(self) -> Iterator[Document | Unreadable]:
-        for url, data, charset in self.records:
-            yield _document(url, url, data, charset)
-
-
-@dataclass(frozen=True)
-class _Lines:
-    done: int
-    file: str
-    first: int
-    lines: tuple[bytes, ...]
-
-    def read(self) -> Iterator[Document | Unreadable]:
-        for number, line in enumerate(self.lines, self.first):
-            if not line.strip():
-                continue
-            place = f"{self.file}:{number}"
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                yield Unreadable(place, "the line is not JSON")
-                continue
-            if isinstance(row, dict):
-                yield _document_of_row(row, place)
-            else:
-                yield Unreadable(place, "the line is not a JSON object")
+def _pages_of_lines(
+    file: str, first: int, lines: Sequence[bytes]
+) -> Iterator[Document | Unreadable]:
+    for number, line in enumerate(lines, first):
+        if not line.strip():
+            continue
+        place = f"{file}:{number}"
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            yield Unreadable(place, "the line is not JSON")
+            continue
+        if isinstance(row, dict):
+            yield _document_of_row(row, place)
+        else:
+            yield Unreadable(place, "the line is not a JSON object")
 
 
-@dataclass(frozen=True)
-class _Rows:
-    done: int
-    file: str
-    first: int
-    rows: Sequence[Mapping[str, Any]]
+def _pages_of_rows(
+    file: str, first: int, rows: Sequence[Mapping[str, Any]]
+) -> Iterator[Document | Unreadable]:
+    for number, row in enumerate(rows, first):
+        yield _document_of_row(row, f"{file}, row {number}")
 
-    def read(self) -> Iterator[Document | Unreadable]:
-        for number, row in enumerate(self.rows, self.first):
-            yield _document_of_row(row, f"{self.file}, row {number}")
+
+def _pages_of_records(
+    records: Sequence[tuple[str, bytes, str | None]],
+) -> Iterator[Document | Unreadable]:
+    for url, data, charset in records:
+        yield _document(url, url, data, charset)
 
 
 def _read_lines(file: Path, before: int) -> Iterator[Batch]:
     with SourceFile(file) as source:
-        stream = io.BufferedReader(_Stream(source), 1 << 20)
-        lines: list[bytes] = []
-        first, size = 1, 0
-        for number, line in enumerate(stream, 1):
-            lines.append(line)
-            size += len(line)
-            if size >= BATCH_BYTES:
-                yield _Lines(before + source.bytes_read, file.name, first, tuple(lines))
-                lines, size, first = [], 0, number + 1
-        yield _Lines(before + source.bytes_read, file.name, first, tuple(lines))
-
-
-class _Stream(io.RawIOBase):
-    """A `SourceFile` as Python's own streams are."""
-
-    def __init__(self, source: SourceFile) -> None:
-        self._source = source
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target: Any) -> int:
-        return self._source.readinto(memoryview(target))
+        stream = io.BufferedReader(source, 1 << 20)
+        first = 1
+        while lines := stream.readlines(BATCH_BYTES):
+            read = partial(_pages_of_lines, file.name, first, lines)
+            yield Batch(before + source.bytes_read, read)
+            first += len(lines)
 
 
 def _read_table(file: Path, before: int) -> Iterator[Batch]:
@@ -280,7 +228,7 @@ def _read_table(file: Path, before: int) -> Iterator[Batch]:
         rows, size, first = table.metadata.num_rows, file.stat().st_size, 1
         for batch in table.iter_batches(batch_size=_BATCH_ROWS, columns=wanted):
             done = before + size * (first - 1 + batch.num_rows) // max(rows, 1)
-            yield _Rows(done, file.name, first, batch.to_pylist())
+            yield Batch(done, partial(_pages_of_rows, file.name, first, batch.to_pylist()))
             first += batch.num_rows
 
 
@@ -298,12 +246,12 @@ def _read_warc(file: Path, before: int) -> Iterator[Batch]:
                 records.append(found)
                 size += len(found[1])
                 if size >= BATCH_BYTES:
-                    yield _Records(before + stream.tell(), tuple(records))
+                    yield Batch(before + stream.tell(), partial(_pages_of_records, records))
                     records, size = [], 0
         except (load_failed, OSError, EOFError, ValueError) as error:
-            yield _Records(before + stream.tell(), tuple(records))
+            yield Batch(before + stream.tell(), partial(_pages_of_records, records))
             raise DataError(f"the WARC file is damaged ({error})") from error
-    yield _Records(before + file.stat().st_size, tuple(records))
+    yield Batch(before + file.stat().st_size, partial(_pages_of_records, records))
 
 
 def _html_of_record(record: Any) -> tuple[str, bytes, str | None] | None:

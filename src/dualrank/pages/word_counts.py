@@ -34,11 +34,7 @@ class QueryWords:
         """Cut the queries into words."""
         words = [Counter(tokeniser.words(text)) for text in queries.texts]
         numbers = {word: n for n, word in enumerate(sorted(set().union(*words)))}
-        columns = np.fromiter((numbers[w] for each in words for w in sorted(each)), np.int32)
-        values = np.fromiter((each[w] for each in words for w in sorted(each)), np.float64)
-        rows = np.concatenate([[0], np.cumsum([len(each) for each in words])])
-        shape = (len(words), max(len(numbers), 1))
-        return cls(numbers, sparse.csr_array((values, columns, rows), shape=shape))
+        return cls(numbers, _matrix(words, numbers, np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,20 +188,21 @@ class _Count:
     def __call__(self, batch: Batch) -> _Counted:
         doc_ids, unreadable = [], []
         lengths, distinct, slashes = [], [], []
-        parts = [_Rows() for _ in range(_PARTS)]
+        asked: list[list[Counter[str]]] = [[] for _ in range(_PARTS)]
         for page in batch.read():
             if isinstance(page, Unreadable):
                 unreadable.append(page)
                 continue
-            counters = [Counter(words) for words in _words_of(page.fields, self.tokeniser)]
-            for part, counter in zip(parts, counters, strict=True):
-                part.add(counter, self.numbers)
+            counters = [Counter(words) for words in words_of(page.fields, self.tokeniser)]
+            for part, counter in zip(asked, counters, strict=True):
+                kept = counter.keys() & self.numbers.keys()
+                part.append(Counter({word: counter[word] for word in kept}))
             doc_ids.append(page.doc_id)
             sizes = [counter.total() for counter in counters]
             lengths.append([*sizes[:-1], sum(sizes)])
             distinct.append([*map(len, counters[:-1]), len(set().union(*counters))])
             slashes.append(page.fields.url.count("/"))
-        matrices = [part.matrix(len(self.numbers)) for part in parts]
+        matrices = [_matrix(part, self.numbers, np.float32) for part in asked]
         return _Counted(
             doc_ids,
             [*matrices[:-1], sum(matrices[1:], start=matrices[0])],
@@ -216,33 +213,20 @@ class _Count:
         )
 
 
-def _words_of(fields: Fields, tokeniser: Tokeniser) -> list[list[str]]:
+def words_of(fields: Fields, tokeniser: Tokeniser) -> list[list[str]]:
+    """The words of url, title, content and surroundings."""
     texts = (fields.title, fields.content, fields.surroundings)
     return [tokeniser.url_words(fields.url), *map(tokeniser.words, texts)]
 
 
-class _Rows:
-    """A sparse matrix that grows row by row."""
-
-    def __init__(self) -> None:
-        self._columns: list[int] = []
-        self._values: list[int] = []
-        self._ends = [0]
-
-    def add(self, counter: Counter[str], numbers: dict[str, int]) -> None:
-        asked = counter.keys() & numbers.keys()
-        self._columns.extend(map(numbers.__getitem__, asked))
-        self._values.extend(map(counter.__getitem__, asked))
-        self._ends.append(len(self._columns))
-
-    def matrix(self, width: int) -> sparse.csr_array:
-        matrix = sparse.csr_array(
-            (
-                np.array(self._values, np.float32),
-                np.array(self._columns, np.int32),
-                np.array(self._ends, np.int64),
-            ),
-            shape=(len(self._ends) - 1, max(width, 1)),
-        )
-        matrix.sort_indices()
-        return matrix
+def _matrix(
+    counters: Sequence[Counter[str]], numbers: dict[str, int], kind: type[np.floating]
+) -> sparse.csr_array:
+    """A row per counter, with the count of each word in the column of its number."""
+    words = [sorted(counter) for counter in counters]
+    columns = np.fromiter((numbers[w] for row in words for w in row), np.int32)
+    pairs = zip(counters, words, strict=True)
+    values = np.fromiter((counter[w] for counter, row in pairs for w in row), kind)
+    ends = np.concatenate([[0], np.cumsum([len(row) for row in words])]).astype(np.int64)
+    shape = (len(words), max(len(numbers), 1))
+    return sparse.csr_array((values, columns, ends), shape=shape)

@@ -71,7 +71,8 @@ def with_intervals(
     low = high = None
     if resamples and groups > 1:
         spread = _spread(evidence, resamples, seed)[:depth] * student.ppf(0.975, groups - 1)
-        low, high = examination * np.exp(-spread), examination * np.exp(spread)
+        with np.errstate(over="ignore"):  # beyond all numbers is unbounded
+            low, high = examination * np.exp(-spread), examination * np.exp(spread)
     return Propensity(
         examination,
         evidence.method,

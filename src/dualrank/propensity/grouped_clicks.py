@@ -80,11 +80,16 @@ class GroupedClicks:
             group = (rng.permutation(queries) % groups)[query]
         else:
             groups, group = queries, query
-        clicks = _clicks(log.list_of, log.clicks, log.counts, len(log.lists))
+        of_list = np.zeros(len(log.lists), dtype=np.int32)
+        of_list[shown] = group
+        return cls._by_list(log, of_list, groups)
+
+    @classmethod
+    def _by_list(cls, log: ClickLog, group: NDArray[np.int32], groups: int) -> GroupedClicks:
+        shown = np.flatnonzero(log.sessions_per_list)
+        clicks = _clicks(log.list_of, log.clicks, log.counts, len(log.lists))[shown]
         sessions = log.sessions_per_list[shown]
-        return cls(
-            log.lists, shown, group.astype(np.int32), sessions, clicks[shown], groups, "queries"
-        )
+        return cls(log.lists, shown, group[shown], sessions, clicks, groups, "queries")
 
     @classmethod
     def _by_session(cls, log: ClickLog, rng: np.random.Generator) -> GroupedClicks:
@@ -108,12 +113,7 @@ class GroupedClicks:
             return GroupedClicks.of(rows, "sessions", seed)
         of_list = np.zeros(len(self.lists), dtype=np.int32)
         of_list[self.list_of] = self.group
-        shown = np.flatnonzero(rows.sessions_per_list)
-        clicks = _clicks(rows.list_of, rows.clicks, rows.counts, len(self.lists))[shown]
-        sessions = rows.sessions_per_list[shown]
-        return GroupedClicks(
-            self.lists, shown, of_list[shown], sessions, clicks, self.group_count, self.over
-        )
+        return self._by_list(rows, of_list, self.group_count)
 
     @property
     def depth(self) -> int:

@@ -31,6 +31,7 @@ from dualrank.propensity.harvesting import harvest, meetings
 NO_PRIOR = Beta(0.0, 0.0, 0.5)
 CLOSELY = EM(tolerance=1e-4)
 CERTAIN = 1 - 1e-3
+FARTHEST = 10.0
 
 
 def position_based_model(grouped: GroupedClicks) -> Evidence:
@@ -48,22 +49,29 @@ def position_based_model(grouped: GroupedClicks) -> Evidence:
         curvature = found.curvature(found.cells.group, groups)
     else:
         # A document's sessions are in all groups, its curvature in none: each has an equal part.
-        whole = found.curvature(np.zeros_like(found.document), 1)
-        curvature = np.repeat(whole / groups, groups, axis=0)
-    if np.linalg.matrix_rank(curvature.sum(axis=0)[np.ix_(free, free)]) < len(free):
+        at_once = found.curvature(np.zeros_like(found.document), 1)
+        curvature = np.repeat(at_once / groups, groups, axis=0)
+    whole = curvature.sum(axis=0)
+    if np.linalg.matrix_rank(whole[np.ix_(free, free)]) < len(free):
         raise DataError(
             "the clicks fit many curves equally well, as where every document shown was clicked"
         )
-    statistics = np.concatenate([found.scores(groups)[:, None], curvature], axis=1)
+    scores = found.scores(groups)
+    log_p = np.where(connected, found.log_p, np.nan)
+    step = np.linalg.solve(whole[np.ix_(free, free)], scores.sum(axis=0)[free])
+    log_p[free] += np.clip(step, -1, 1)
+    # At the summit scores add up to nothing.
+    scores -= scores.mean(axis=0)
+    statistics = np.concatenate([scores[:, None], curvature], axis=1)
     support = np.bincount(cells.position, cells.impressions, depth).astype(np.int64)
 
     def one_step(sums: NDArray[np.float64]) -> NDArray[np.float64]:
         bend = sums[:, 1:][:, free][:, :, free]
         seen = np.diagonal(bend, axis1=1, axis2=2) > 0
         bend = bend + np.eye(len(free)) * (1e-9 * np.trace(bend, axis1=1, axis2=2)[:, None, None])
-        curves = np.tile(np.where(connected, found.log_p, np.nan), (len(sums), 1))
+        curves = np.tile(log_p, (len(sums), 1))
         moved = np.linalg.solve(bend, sums[:, 0, free, None])[..., 0]
-        curves[:, free] += np.where(seen, moved, np.nan)
+        curves[:, free] += np.where(seen, np.clip(moved, -FARTHEST, FARTHEST), np.nan)
         return curves
 
     return Evidence("pbm", statistics, one_step, support, harvested.missing)

@@ -65,12 +65,16 @@ class Batch:
 
         mask = self.documents != PADDING
         full = bool(mask.all())
+        documents = tensor(self.documents)
+        # Where documents stand is found here, so that a GPU is not waited for.
+        cells = None if full else tensor(np.flatnonzero(mask))
         return Shown(
-            documents=tensor(self.documents),
-            rows=tensor(self.documents.ravel() if full else self.documents[mask]),
-            labels=tensor(self.labels),
-            mask=tensor(mask),
-            full=full,
+            documents=documents,
+            rows=documents.view(-1) if cells is None else documents.view(-1)[cells],
+            # Padding has no label, whatever a source of labels may say.
+            labels=tensor(self.labels if full else self.labels * mask),
+            mask=documents != PADDING,
+            cells=cells,
             contexts=None if self.contexts is None else tensor(self.contexts),
             queries=self.queries,
         )
@@ -81,16 +85,22 @@ class Shown:
     """Lists as tensors `[lists, positions]`, and `rows`, the displayed documents one by one.
 
     `documents` are row numbers of the training matrix; `mask` is true where a document was
-    displayed, and `full` says that this is everywhere.
+    displayed. `cells` are the places of the `rows` in the flattened lists, or None where every
+    place is taken.
     """
 
     documents: Tensor
     rows: Tensor
     labels: Tensor
     mask: Tensor
-    full: bool
+    cells: Tensor | None = None
     contexts: Tensor | None = None
     queries: NDArray[np.int32] | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no padding."""
+        return self.cells is None
 
     @cached_property
     def weight(self) -> Tensor:
@@ -99,10 +109,12 @@ class Shown:
 
     def lay_out(self, values: Tensor) -> Tensor:
         """Values of the `rows`, laid out like the lists, 0 at padding."""
-        if self.full:
+        if self.cells is None:
             return values.view(self.mask.shape)
-        return values.new_zeros(self.mask.shape).masked_scatter(self.mask, values)
+        laid_out = values.new_zeros(self.mask.numel()).index_copy_(0, self.cells, values)
+        return laid_out.view(self.mask.shape)
 
     def pick(self, values: Tensor) -> Tensor:
         """Values laid out like the lists, one for each of the `rows`."""
-        return values.reshape(-1) if self.full else values[self.mask]
+        flat = values.reshape(-1)
+        return flat if self.cells is None else flat[self.cells]

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from dualrank.diagnostics.point import Point
-    from dualrank.report.results import Results
     from dualrank.report.sheet import Sheet
 
 # One line of a bar holds two: the upper half is learned, the lower half is true.
@@ -139,10 +138,3 @@ def _print_files(files: Sequence[Path], console: Console) -> None:
     rest = ", ".join(path.name for path in ordered[1:])
     if rest:
         console.print(Text(f"Beside it: {rest}", style="dim"))
-
-
-def print_report(results: Results, console: Console, files: Sequence[Path] = ()) -> None:
-    """Print what a person wants to see at the end of an experiment."""
-    from dualrank.report.directory import experiment_sheet
-
-    experiment_sheet(results).show(console, files)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.errors import SettingsError
+from dualrank.extras import require
 from dualrank.report.theme import LIGHT
 
 if TYPE_CHECKING:
@@ -29,17 +28,11 @@ LEGEND: dict[str, Any] = {
 EDGE: dict[str, Any] = {"mec": LIGHT["paper"], "mew": 1}
 
 
-def require_charts() -> None:
-    """Say what is missing where figures cannot be drawn."""
-    if find_spec("matplotlib") is None:
-        raise SettingsError("charts need matplotlib: pip install 'dualrank[charts]'")
-
-
 def new_figure(
     columns: int, height: float = SIZE[1], width: float = SIZE[0]
 ) -> tuple[Figure, list[Axes]]:
     """Panels side by side, without frames, with faint lines to read values by."""
-    require_charts()
+    require("charts", "matplotlib")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width * columns, height), layout="constrained")

@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from dualrank.errors import SettingsError
-from dualrank.report.drawing import require_charts
-from dualrank.report.in_words import described, numbers_in_words
+from dualrank.extras import require
+from dualrank.report.in_words import described
 from dualrank.report.table import Table
+from dualrank.report.template import render
 from dualrank.report.theme import DARK, FONT, LIGHT, css_variables, png, svg_file, svg_inline
 from dualrank.storage import atomic_file, write_text
 from dualrank.version import __version__
@@ -148,8 +149,6 @@ class Sheet:
         return [exhibit for section in self.sections for exhibit in section.exhibits]
 
     def _page(self, figures: Mapping[str, Figure]) -> str:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-
         def in_page(section: Section) -> list[tuple[Exhibit, Markup]]:
             shown = [panel for each in section.exhibits for panel in each.panels or (each,)]
             return [
@@ -158,15 +157,8 @@ class Sheet:
                 if each.name in figures
             ]
 
-        environment = Environment(
-            loader=PackageLoader("dualrank.report"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        environment.filters["numbers"] = numbers_in_words
-        return environment.get_template("page.html").render(
+        return render(
+            "page.html",
             sheet=self,
             sections=[(section, in_page(section)) for section in self.sections],
             settings=described(self.settings),
@@ -192,7 +184,7 @@ def _drawn(exhibits: Sequence[Exhibit]) -> dict[str, Figure]:
     """Every figure that there is something to draw of, with its panels, by name."""
     try:
         if exhibits:
-            require_charts()
+            require("charts", "matplotlib")
     except SettingsError as error:
         logger.warning("figures are left out: %s", error)
         return {}

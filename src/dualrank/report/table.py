@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dualrank.report.template import render
+
 if TYPE_CHECKING:
+    from markupsafe import Markup
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -58,8 +61,12 @@ class Cell:
         """
         if self.spread is None:
             return self.mean_text
-        mean = self.mean_text.removesuffix(self.unit)
-        return f"{mean} ± {self.spread:.{self.decimals}f}{self.unit}"
+        return f"{self.mean_text.removesuffix(self.unit)} ± {self.spread_text}{self.unit}"
+
+    @property
+    def spread_text(self) -> str:
+        """The spread, as printed."""
+        return f"{self.spread:.{self.decimals}f}"
 
     @property
     def superscript(self) -> str:
@@ -132,25 +139,9 @@ class Table:
         lines.insert(1, f"|{'|'.join(['---', *sides])}|")
         return "\n".join(lines) + "\n" + (f"\n{self.note}\n" if self.note else "")
 
-    def html(self) -> str:
+    def html(self) -> Markup:
         """An HTML table; everything that comes from outside is escaped."""
-        head = "".join(
-            f'<th scope="col"{self._html_class(name)}>{html.escape(name)}</th>'
-            for name in (self.corner, *self.columns)
-        )
-        body = []
-        for row, begins in zip(self.rows, self._begins, strict=True):
-            names = " ".join(["group"] * begins + ["dim"] * row.dim)
-            label = f'<th scope="row"{_class("strong" * row.strong)}>{html.escape(row.label)}</th>'
-            cells = "".join(
-                f"<td{self._html_class(name)}>{_html_cell(cell)}</td>"
-                for cell, name in zip(row.cells, self.columns, strict=True)
-            )
-            body.append(f"<tr{_class(names)}>{label}{cells}</tr>")
-        return (
-            f'<table class="results"><thead><tr>{head}</tr></thead>'
-            f"<tbody>{''.join(body)}</tbody></table>"
-        )
+        return render("table.html", table=self)
 
     def rich(self, width: int) -> RichTable:
         """A table for a terminal of this width, narrower or with fewer columns where it must be.
@@ -204,8 +195,8 @@ class Table:
             for index in chosen
             if any(_mark(row.cells[index]) for row in self.rows)
         }
-        for row, begins in zip(self.rows, self._begins, strict=True):
-            if begins:
+        for i, row in enumerate(self.rows):
+            if i and row.group != self.rows[i - 1].group:
                 table.add_section()
             table.add_row(
                 Text(row.label),
@@ -213,15 +204,6 @@ class Table:
                 style="dim" if row.dim else None,
             )
         return table
-
-    @property
-    def _begins(self) -> list[bool]:
-        """Whether a row begins a group, the first of all aside."""
-        return [i > 0 and row.group != self.rows[i - 1].group for i, row in enumerate(self.rows)]
-
-    def _html_class(self, column: str) -> str:
-        names = ["main"] * (column == self.main) + ["words"] * (column in self.words)
-        return _class(" ".join(names))
 
 
 def with_best(rows: Sequence[Row], lowest: Collection[int] = ()) -> tuple[Row, ...]:
@@ -286,17 +268,3 @@ def _rich_cell(cell: Cell | str | None, width: int | None) -> Text:
     text.justify = "left"
     mark = cell.mark if isinstance(cell, Cell) else ""
     return text.append(_mark(cell), style={BETTER: "green", WORSE: "red"}.get(mark, ""))
-
-
-def _html_cell(cell: Cell | str | None) -> str:
-    if not isinstance(cell, Cell):
-        return html.escape(cell or "")
-    mean = f"<b>{cell.mean_text}</b>" if cell.best else cell.mean_text
-    # An empty mark keeps its room, so that the digits of a column stand under each other.
-    kind = {BETTER: "better", WORSE: "worse"}.get(cell.mark, "none")
-    spread = "" if cell.spread is None else f"<small>±{cell.spread:.{cell.decimals}f}</small>"
-    return f'{mean}<sup class="{kind}">{cell.mark}</sup>{spread}'
-
-
-def _class(names: str) -> str:
-    return f' class="{names}"' if names else ""

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dualrank as dr
+from dualrank import report
 from dualrank.clicks import Independent, PositionBasedUser
 from dualrank.data import PresetName, RankedLists
 from dualrank.errors import SettingsError
@@ -24,32 +25,7 @@ from dualrank.evaluation import PAPER_METRICS, Evaluator
 from dualrank.learning import Loop, Progress
 from dualrank.propensity import Propensity
 from dualrank.rankers import Batch
-from dualrank.report import (
-    LIGHT,
-    TEXT,
-    Cell,
-    Exhibit,
-    Results,
-    Row,
-    Run,
-    Section,
-    Sheet,
-    Table,
-    band_caption,
-    extra,
-    few_ticks,
-    label_ends,
-    log_scale,
-    method,
-    method_labels,
-    method_line,
-    metric_label,
-    new_figure,
-    ordered_methods,
-    over_seeds,
-    results_sheet,
-    title,
-)
+from dualrank.report import Results, Run, Sheet
 from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.comparison_with_dla import compare_with_dla
 from dualrank.reproduce.experiment import Experiment, Task, Trained
@@ -242,13 +218,15 @@ class Drift(Experiment):
         """The table of the plateau's end, then the moments that are spoken about, and the time."""
         found = results["results"]
         over_time = Streams.of_methods(found)
-        return results_sheet(
+        return report.results_sheet(
             found,
             self.title,
             verdict=[*verdict(over_time, self.severity), over_how_many_seeds(found)],
             exhibits=exhibits(found, over_time, self.severity),
             sections=[
-                Section("Moments", table=moments_table(over_time, self.severity), file="table.md")
+                report.Section(
+                    "Moments", table=moments_table(over_time, self.severity), file="table.md"
+                )
             ],
             caveat=POSITION_BASED,
         )
@@ -332,7 +310,7 @@ class Streams:
     @classmethod
     def of(cls, runs: list[Run]) -> Streams:
         """Read them from the runs; what is believed is None in methods that believe nothing."""
-        records: list[Any] = [extra(run, "drift") for run in runs]
+        records: list[Any] = [report.extra(run, "drift") for run in runs]
         believed = [record["examination"] for record in records]
         known = believed[0][0] is not None
         depth = len(believed[0][0]) if known else 1
@@ -347,7 +325,7 @@ class Streams:
     @classmethod
     def of_methods(cls, results: Results) -> dict[str, Streams]:
         """Those of each method."""
-        return {name: cls.of(results.of(name)) for name in ordered_methods(results)}
+        return {name: cls.of(results.of(name)) for name in report.ordered_methods(results)}
 
     @property
     def errors(self) -> Floats | None:
@@ -384,45 +362,50 @@ def verdict(found: dict[str, Streams], severity: Severity) -> list[str]:
         values = [stream.quality[:, stream.at(m)].mean() for m in severity.moments.values()]
         before, tenth, settled_, end = (f"{value:.3f}" for value in values)
         sentences.append(
-            f"{method(name).label}: {metric_label(METRIC)} {before} before the jump, {tenth} a "
-            f"tenth of the training later, {settled_} before the way back, {end} at the end."
+            f"{report.method(name).label}: {report.metric_label(METRIC)} {before} before the jump, "
+            f"{tenth} a tenth of the training later, {settled_} before the way back, {end} at the "
+            "end."
         )
     return [*sentences, f"The table is of the last moment at η = {severity.after:g}."]
 
 
-def moments_table(found: dict[str, Streams], severity: Severity) -> Table:
+def moments_table(found: dict[str, Streams], severity: Severity) -> report.Table:
     """The moments that are spoken about."""
     believing = {name: stream for name, stream in found.items() if stream.errors is not None}
-    columns = [f"{metric_label(METRIC)}, {method(name).label}" for name in found]
-    columns += [f"weights off by, {method(name).label}" for name in believing]
+    columns = [f"{report.metric_label(METRIC)}, {report.method(name).label}" for name in found]
+    columns += [f"weights off by, {report.method(name).label}" for name in believing]
     rows = []
     for moment, when in severity.moments.items():
-        cells = [Cell.of(stream.quality[:, stream.at(when)].tolist()) for stream in found.values()]
+        cells = [
+            report.Cell.of(stream.quality[:, stream.at(when)].tolist()) for stream in found.values()
+        ]
         for stream in believing.values():
             worst = 100 * stream.largest_errors[:, stream.at(when)]
-            cells.append(Cell.of(worst.tolist(), decimals=1, unit=" %"))
-        rows.append(Row(moment, tuple(cells)))
+            cells.append(report.Cell.of(worst.tolist(), decimals=1, unit=" %"))
+        rows.append(report.Row(moment, tuple(cells)))
     remark = "A seed's weights are off by the largest relative error over positions."
-    return Table(tuple(columns), tuple(rows), corner="Moment", remark=remark)
+    return report.Table(tuple(columns), tuple(rows), corner="Moment", remark=remark)
 
 
-def exhibits(results: Results, found: dict[str, Streams], severity: Severity) -> list[Exhibit]:
+def exhibits(
+    results: Results, found: dict[str, Streams], severity: Severity
+) -> list[report.Exhibit]:
     """Weights, their error and ranking quality over time."""
-    band, sessions = band_caption(results), float(results.settings["sessions"])
+    band, sessions = report.band_caption(results), float(results.settings["sessions"])
     believing = {name: stream for name, stream in found.items() if stream.weights is not None}
     return [
-        Exhibit(
+        report.Exhibit(
             "drift-weight",
             partial(weight_figure, believing, severity, sessions),
             "How much a click counts at some positions while users change: believed by each "
             "method, and the truth as a wide pale line." + band,
         ),
-        Exhibit(
+        report.Exhibit(
             "drift-error",
             partial(error_figure, believing, sessions),
             "By how much the weight that is most wrong is off; the dotted line is 10%." + band,
         ),
-        Exhibit(
+        report.Exhibit(
             "drift-quality",
             partial(quality_figure, found, severity, sessions),
             "How well each method ranks test queries; in the shaded time the bias is the stronger "
@@ -433,79 +416,77 @@ def exhibits(results: Results, found: dict[str, Streams], severity: Severity) ->
 
 def weight_figure(found: dict[str, Streams], severity: Severity, sessions: float) -> Figure | None:
     """The weight of a click at some positions as training goes on, learned and true."""
-    if not found:
-        return None
-    figure, (ax,) = new_figure(1)
-    first = next(iter(found.values()))
-    x = first.moments * sessions
-    shown = [position for position in SHOWN_POSITIONS if position <= first.truth.shape[1]]
-    for position in shown:
-        # Wide and pale below the others: where an estimate is right, it still shows.
-        ax.plot(x, first.truth[:, position - 1], color=LIGHT["ink"], lw=6, alpha=0.2)
-    ends = {}
+    lines = {}
     for name, stream in found.items():
         assert stream.weights is not None
-        for position in shown:
-            curve = over_seeds(stream.weights[:, :, position - 1], log=True)
-            method_line(ax, name, x, *curve, marks=False)
-        ends[name] = float(stream.weights[:, -1, shown[-1] - 1].mean())
-    log_scale(ax)
-    row = first.at(severity.ramp[0])
-    for position in shown:
-        ax.annotate(
-            f"position {position}",
-            (x[row], first.truth[row, position - 1]),
-            xytext=(-2, 6),
-            textcoords="offset points",
-            ha="right",
-            color=LIGHT["muted"],
-            fontsize=TEXT - 1,
-        )
-    _finish(figure, ax, "Inverse propensity weight (log scale)", ends, sessions)
-    return figure
+        shown = [position for position in SHOWN_POSITIONS if position <= stream.weights.shape[2]]
+        curves = {p: report.over_seeds(stream.weights[:, :, p - 1], log=True) for p in shown}
+        lines[name] = stream.moments * sessions, curves
+
+    def axes(ax: Axes) -> None:
+        for name, (x, curves) in lines.items():
+            for position in list(curves)[:-1]:
+                report.method_line(ax, name, x, *curves[position], marks=False)
+        stream = next(iter(found.values()))
+        x, row = stream.moments * sessions, stream.at(severity.ramp[0])
+        for position in curves:
+            truth = stream.truth[:, position - 1]
+            # Wide and pale below the others: where an estimate is right, it still shows.
+            ax.plot(x, truth, color=report.LIGHT["ink"], lw=6, alpha=0.2, zorder=1)
+            ax.annotate(
+                f"position {position}",
+                (x[row], truth[row]),
+                xytext=(-2, 6),
+                textcoords="offset points",
+                ha="right",
+                color=report.LIGHT["muted"],
+                fontsize=report.TEXT - 1,
+            )
+        report.log_scale(ax)
+        _time_axis(ax)
+
+    last = {name: (x, list(curves.values())[-1]) for name, (x, curves) in lines.items()}
+    heading = "Inverse propensity weight (log scale)"
+    return report.lines_figure(last, heading, "sessions", axes, marks=False)
 
 
 def error_figure(found: dict[str, Streams], sessions: float) -> Figure | None:
     """The largest relative error of the weights over positions, as training goes on."""
-    if not found:
-        return None
-    figure, (ax,) = new_figure(1)
-    ends = {}
-    for name, stream in found.items():
-        curve = over_seeds(stream.largest_errors, log=True)
-        method_line(ax, name, stream.moments * sessions, *curve, marks=False)
-        ends[name] = float(curve[0][-1])
-    ax.axhline(GOAL, color=LIGHT["muted"], lw=0.8, ls=(0, (2, 3)))
-    ax.set_yscale("log")
-    ax.minorticks_off()
-    ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
-    _finish(figure, ax, "Largest error of a weight (log scale)", ends, sessions)
-    return figure
+
+    def axes(ax: Axes) -> None:
+        ax.axhline(GOAL, color=report.LIGHT["muted"], lw=0.8, ls=(0, (2, 3)))
+        ax.set_yscale("log")
+        ax.minorticks_off()
+        ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
+        _time_axis(ax)
+
+    lines = {
+        name: (stream.moments * sessions, report.over_seeds(stream.largest_errors, log=True))
+        for name, stream in found.items()
+    }
+    heading = "Largest error of a weight (log scale)"
+    return report.lines_figure(lines, heading, "sessions", axes, marks=False)
 
 
-def quality_figure(found: dict[str, Streams], severity: Severity, sessions: float) -> Figure:
+def quality_figure(found: dict[str, Streams], severity: Severity, sessions: float) -> Figure | None:
     """Ranking quality on test queries as training goes on."""
-    figure, (ax,) = new_figure(1)
-    plateau = severity.jump * sessions, severity.ramp[0] * sessions
-    ax.axvspan(*plateau, color=LIGHT["ink"], alpha=0.06, lw=0)
-    ends = {}
-    for name, stream in found.items():
-        x = stream.moments * sessions
-        method_line(ax, name, x, *over_seeds(stream.quality), marks=False)
-        ends[name] = float(stream.quality[:, -1].mean())
-    _finish(figure, ax, f"{metric_label(METRIC)} on test queries", ends, sessions)
-    return figure
+
+    def axes(ax: Axes) -> None:
+        plateau = severity.jump * sessions, severity.ramp[0] * sessions
+        ax.axvspan(*plateau, color=report.LIGHT["ink"], alpha=0.06, lw=0)
+        _time_axis(ax)
+
+    lines = {
+        name: (stream.moments * sessions, report.over_seeds(stream.quality))
+        for name, stream in found.items()
+    }
+    heading = f"{report.metric_label(METRIC)} on test queries"
+    return report.lines_figure(lines, heading, "sessions", axes, marks=False)
 
 
-def _finish(
-    figure: Figure, ax: Axes, heading: str, ends: dict[str, float], sessions: float
-) -> None:
-    """The axis of time, the title, and the methods at the ends of their lines."""
-    ax.set_xlabel("sessions")
-    few_ticks(ax, "x")
+def _time_axis(ax: Axes) -> None:
+    report.few_ticks(ax, "x")
     ax.xaxis.set_major_formatter(lambda value, _: f"{value / 1e6:g} M" if value else "0")
-    title(ax, heading)
-    label_ends(figure, ax, dict.fromkeys(ends, sessions), ends, method_labels(ends))
 
 
 def _percent(of_seeds: Floats) -> str:

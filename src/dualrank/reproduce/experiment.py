@@ -1,6 +1,6 @@
 """What every experiment is: tasks by method and seed, what each leaves, and how all is shown.
 
-A new experiment is one file with a subclass of `Experiment`, and one line in `experiments.py`.
+A new experiment is one file with a subclass of `Experiment`, and a line in `experiments.py`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -51,8 +53,14 @@ class Comparison:
     @property
     def p_text(self) -> str:
         """The p-value as people write it."""
-        assert self.p is not None
-        return "p < 0.001" if self.p < 0.001 else f"p = {self.p:.3f}"
+        return "p < 0.001" if self.p is not None and self.p < 0.001 else f"p = {self.p:.3f}"
+
+    @property
+    def aside(self) -> str:
+        """The test in brackets, where there was one."""
+        if self.p is None:
+            return ""
+        return f" ({'' if self.significant else 'not significant, '}{self.p_text})"
 
 
 def findings(results: Results) -> list[str]:
@@ -60,18 +68,23 @@ def findings(results: Results) -> list[str]:
     metric = main_metric(results)
     if metric is None:
         return []
-    if _mean(results, "dla", metric) is None:
+    mean = _mean(results, "dla", metric)
+    if mean is None:
         return _without_dla(results, metric)
-    sentences = [
-        _against_naive(compare(results, "naive", metric), metric_label(metric))
-        or f"DLA reaches {_mean(results, 'dla', metric):.3f} {metric_label(metric)}.",
-        _against_randlist(compare(results, "randlist", metric)),
-        _against_click_models(results, metric),
-        _against_initial(compare(results, "initial", metric)),
-        _against_oracle(compare(results, "oracle", metric)),
-        _weights(results),
-    ]
-    return [*(sentence for sentence in sentences if sentence), over_how_many_seeds(results)]
+    sentences = (
+        [] if "naive" in results.methods else [f"DLA reaches {mean:.3f} {metric_label(metric)}."]
+    )
+    against: dict[str, Callable[[Comparison], str]] = {
+        "naive": partial(_against_naive, metric_label(metric)),
+        "randlist": _against_randlist,
+        **_best_click_model(results, metric),
+        "initial": _against_initial,
+        "oracle": _against_oracle,
+    }
+    for name, say in against.items():
+        if (found := compare(results, name, metric)) is not None:
+            sentences.append(say(found))
+    return [*sentences, *_weights(results), over_how_many_seeds(results)]
 
 
 def compare(results: Results, other: str, metric: str) -> Comparison | None:
@@ -85,111 +98,82 @@ def compare(results: Results, other: str, metric: str) -> Comparison | None:
     return Comparison(dla, mean, p, float(test.get("alpha", 0.05)))
 
 
-def _against_naive(found: Comparison | None, metric: str) -> str:
-    if found is None:
-        return ""
+def _against_naive(metric: str, found: Comparison) -> str:
     numbers = f"({found.dla:.3f} against {found.other:.3f})"
     if found.level:
         return f"DLA and uncorrected clicks reach the same {metric} {numbers}."
     size = f"{abs(found.gain):.3f} {metric}"
-    if found.significant and found.gain > 0:
-        return (
-            f"DLA gains {size} over uncorrected clicks {numbers}, significantly ({found.p_text})."
-        )
     if found.significant:
-        return (
-            f"DLA loses {size} against uncorrected clicks {numbers}, significantly "
-            f"({found.p_text}): here the correction did harm."
-        )
-    side = "above" if found.gain > 0 else "below"
+        verb, harm = "gains {} over", ""
+        if found.gain < 0:
+            verb, harm = "loses {} against", ": here the correction did harm"
+        what = f"{verb.format(size)} uncorrected clicks {numbers}, significantly"
+        return f"DLA {what} ({found.p_text}){harm}."
+    what = f"DLA is {size} {'above' if found.gain > 0 else 'below'} uncorrected clicks {numbers}"
     if found.p is None:
-        return f"DLA is {size} {side} uncorrected clicks {numbers}; this was not tested."
-    return (
-        f"DLA is {size} {side} uncorrected clicks {numbers}, but not significantly "
-        f"({found.p_text}): no gain is shown."
-    )
+        return f"{what}; this was not tested."
+    return f"{what}, but not significantly ({found.p_text}): no gain is shown."
 
 
-def _against_randlist(found: Comparison | None) -> str:
-    if found is None:
-        return ""
+def _against_randlist(found: Comparison) -> str:
     what = "propensities measured by shuffling results"
     cost = "a measurement that shows users shuffled lists and that DLA does without"
     if found.level:
         return f"It is level with {what}, {cost}."
     side = "above" if found.gain > 0 else "below"
-    return f"It is {abs(found.gain):.3f} {side} {what}{_aside(found)}, {cost}."
+    return f"It is {abs(found.gain):.3f} {side} {what}{found.aside}, {cost}."
 
 
-def _against_click_models(results: Results, metric: str) -> str:
-    means = {
-        name: _mean(results, name, metric) or 0.0
-        for name in results.methods
-        if name.startswith("click-model-")
-    }
-    if not means:
-        return ""
-    best = max(means, key=means.__getitem__)
-    found = compare(results, best, metric)
-    assert found is not None
-    label = method(best).label.removeprefix("DNN, ")
-    which = f"the best of {len(means)} click models" if len(means) > 1 else "a click model"
-    if found.level:
-        return f"The relevance of {label}, {which}, serves as well."
-    side = "below" if found.gain > 0 else "above"
-    return (
-        f"Trained on the relevance of {label}, {which}, the same network is "
-        f"{abs(found.gain):.3f} {side} DLA{_aside(found)}."
-    )
+def _best_click_model(results: Results, metric: str) -> dict[str, Callable[[Comparison], str]]:
+    """The one with the highest mean, where there are some, and what is said of it."""
+    names = [name for name in results.methods if name.startswith("click-model-")]
+    if not names:
+        return {}
+    best = max(names, key=lambda name: _mean(results, name, metric) or 0.0)
+    which = f"the best of {len(names)} click models" if len(names) > 1 else "a click model"
+    label = f"{method(best).label.removeprefix('DNN, ')}, {which},"
+
+    def say(found: Comparison) -> str:
+        if found.level:
+            return f"The relevance of {label} serves as well."
+        side = f"{abs(found.gain):.3f} {'below' if found.gain > 0 else 'above'}"
+        return f"Trained on the relevance of {label} the same network is {side} DLA{found.aside}."
+
+    return {best: say}
 
 
-def _against_initial(found: Comparison | None) -> str:
-    if found is None:
-        return ""
+def _against_initial(found: Comparison) -> str:
     before = f"The ranker whose lists were clicked on is at {found.other:.3f}"
     if found.level:
         return f"{before}: learning from these clicks changed nothing."
-    if found.gain > 0:
-        return f"{before}, so learning from its clicks added {found.gain:.3f}{_aside(found)}."
-    choice = ": the old ranker is the better choice" if found.significant else ""
-    return f"{before}, so learning from its clicks lost {-found.gain:.3f}{_aside(found)}{choice}."
+    change = f"{'added' if found.gain > 0 else 'lost'} {abs(found.gain):.3f}{found.aside}"
+    worse = found.significant and found.gain < 0
+    choice = ": the old ranker is the better choice" if worse else ""
+    return f"{before}, so learning from its clicks {change}{choice}."
 
 
-def _against_oracle(found: Comparison | None) -> str:
-    if found is None:
-        return ""
+def _against_oracle(found: Comparison) -> str:
     teacher = f"Trained on the judgements themselves, the same network reaches {found.other:.3f}"
     if found.level:
         return f"{teacher}, the same as DLA."
-    if found.gain > 0:
-        return f"{teacher}, {found.gain:.3f} below DLA{_aside(found)}."
-    left = ": what is left to gain" if found.significant else ""
-    return f"{teacher}, {-found.gain:.3f} above DLA{_aside(found)}{left}."
+    side = f"{abs(found.gain):.3f} {'below' if found.gain > 0 else 'above'} DLA{found.aside}"
+    left = ": what is left to gain" if found.significant and found.gain < 0 else ""
+    return f"{teacher}, {side}{left}."
 
 
-def _aside(found: Comparison) -> str:
-    if found.p is None:
-        return ""
-    return f" ({'' if found.significant else 'not significant, '}{found.p_text})"
-
-
-def _weights(results: Results) -> str:
+def _weights(results: Results) -> list[str]:
     errors = {}
     for name in ("dla", "randlist"):
-        values = [
-            r.propensity.mse
-            for r in results.of(name)
-            if r.propensity and r.propensity.mse is not None
-        ]
-        if values:
-            errors[name] = float(np.mean(values))
+        found = [run.propensity.mse for run in results.of(name) if run.propensity]
+        if known := [mse for mse in found if mse is not None]:
+            errors[name] = float(np.mean(known))
     if "dla" not in errors:
-        return ""
+        return []
     measured = f"; the measured ones have {errors['randlist']:.2g}" if "randlist" in errors else ""
-    return (
+    return [
         f"DLA's inverse propensity weights have a mean squared error of {errors['dla']:.2g} "
         f"against the true ones{measured}."
-    )
+    ]
 
 
 def over_how_many_seeds(results: Results) -> str:

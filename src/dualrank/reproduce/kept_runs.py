@@ -10,6 +10,7 @@ from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
+from numpy.typing import NDArray
 
 import dualrank as dr
 from dualrank.report import Run
@@ -48,7 +49,8 @@ class KeptRuns:
 
     def keep(self, task: Task, trained: Sequence[Trained]) -> None:
         """Write what the task left."""
-        arrays, runs = {}, []
+        arrays: dict[str, NDArray[np.generic]] = {}
+        runs = []
         for number, each in enumerate(trained):
             run = each.run.model_dump(mode="json")
             runs.append({"run": run, "metrics": list(each.per_query), "sizes": each.sizes})

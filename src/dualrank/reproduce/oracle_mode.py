@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -34,17 +34,6 @@ from dualrank.reproduce.table_2_rows import (
     true_examination,
 )
 from dualrank.reproduce.tuning import tune
-
-_TRAINING = (
-    "steps",
-    "learning_rate",
-    "propensity_rate",
-    "optimizer",
-    "schedule",
-    "normalisation",
-    "batch_size",
-    "metric",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +85,7 @@ class OracleMode(Experiment):
         super().__post_init__()
         require_known("method", self.methods, list(METHODS))
         self.collection.check_seeds(self.all_seeds)
-        assert self.hyperparameters
-        assert self.user
+        _ = self.hyperparameters, self.user  # built now, so that wrong values are refused
 
     @cached_property
     def collection(self) -> Collection:
@@ -116,13 +104,14 @@ class OracleMode(Experiment):
     def hyperparameters(self) -> Hyperparameters:
         """Those of the preset, with the options that were given."""
         chosen = preset_of(self.preset)
+        training = {knob.name: getattr(self, knob.name, None) for knob in fields(chosen.training)}
         ranker = dr.DNN(self.hidden or chosen.ranker.hidden, self.elu_output, self.precision)
         return replace(
             chosen,
             ranker=ranker,
             C=chosen.C if self.C is None else self.C,
             position_model=self.position_model,
-        ).with_training(**{name: getattr(self, name) for name in _TRAINING})
+        ).with_training(**training)
 
     @cached_property
     def user(self) -> PositionBasedUser:

@@ -36,8 +36,10 @@ def extract_own(
     """Read the pages once, for all pairs of the log and of the judgments."""
     shown = read_log(log, max_bad_share=1.0).catalogue
     assert shown is not None
-    logged = Pairs(shown.query_ids[shown.query_of_document], shown.doc_ids)
-    wanted = _all_pairs(logged, _judgments(judgments))
+    names = shown.query_ids[shown.query_of_document].tolist(), shown.doc_ids.tolist()
+    pairs = sorted({*zip(*names, strict=True), *_judgments(judgments)})
+    query_ids, doc_ids = zip(*pairs, strict=True)
+    wanted = Pairs(np.array(query_ids), np.array(doc_ids))
     return extract(find_pages(pages), read_queries(queries), wanted, tokeniser, progress=progress)
 
 
@@ -76,7 +78,8 @@ class OwnLog:
         """Read everything."""
         data, judged = read_features(self.features), _judgments(self.judgments)
         test = _judged(data, judged)
-        others = np.flatnonzero(~np.isin(data.query_ids, judged.query_ids))
+        tested = {query for query, _ in judged}
+        others = np.flatnonzero([query not in tested for query in data.query_ids.tolist()])
         if len(others) == 0:
             raise DataError(
                 f"{self.log}: every query with features is judged; "
@@ -100,37 +103,18 @@ class OwnLog:
         return SearchData(train, test, kept.lists, kept)
 
 
-def _judgments(path: Path) -> Pairs:
+def _judgments(path: Path) -> dict[tuple[str, str], float]:
+    """The grade of each judged query and page."""
     judged = read_pairs(path)
     if judged.grades is None:
         raise DataError(f"{path}: column 'grade' is missing")
-    return judged
+    pairs = zip(judged.query_ids.tolist(), judged.doc_ids.tolist(), strict=True)
+    return dict(zip(pairs, judged.grades.tolist(), strict=True))
 
 
-def _all_pairs(logged: Pairs, judged: Pairs) -> Pairs:
-    """All pairs once, query by query."""
-    pairs = dict.fromkeys(zip(logged.query_ids.tolist(), logged.doc_ids.tolist(), strict=True))
-    pairs |= dict.fromkeys(zip(judged.query_ids.tolist(), judged.doc_ids.tolist(), strict=True))
-    queries, documents = zip(*sorted(pairs), strict=True)
-    return Pairs(np.array(queries), np.array(documents))
-
-
-def _judged(data: Dataset, judged: Pairs) -> Dataset:
+def _judged(data: Dataset, judged: dict[tuple[str, str], float]) -> Dataset:
     """Judged queries with their judged pages."""
-    assert judged.grades is not None
-    grade_of = dict(
-        zip(
-            zip(judged.query_ids.tolist(), judged.doc_ids.tolist(), strict=True),
-            judged.grades.tolist(),
-            strict=True,
-        )
-    )
-    names = zip(
-        data.query_ids[data.query_of_document].tolist(),
-        data.ids_of_documents().tolist(),
-        strict=True,
-    )
-    grades = np.array([grade_of.get(pair, np.nan) for pair in names])
+    grades = np.array([judged.get(pair, np.nan) for pair in data.pairs()])
     rows = np.flatnonzero(~np.isnan(grades))
     if len(rows) == 0:
         raise DataError("no judged page is among the pages")

@@ -19,6 +19,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 import dualrank as dr
+from dualrank import report
 from dualrank.clicks import CascadeUser, PositionBasedUser, TrustingUser, User
 from dualrank.data import (
     ClickLog,
@@ -33,23 +34,7 @@ from dualrank.diagnostics import JOINT
 from dualrank.errors import SettingsError
 from dualrank.learning import Judgments, Plan, Progress, candidates, choose, part_of
 from dualrank.propensity import Propensity
-from dualrank.report import (
-    EDGE,
-    LEGEND,
-    LIGHT,
-    Cell,
-    Exhibit,
-    Explanation,
-    PropensityResult,
-    Results,
-    Row,
-    Section,
-    Sheet,
-    Table,
-    extra,
-    new_figure,
-    title,
-)
+from dualrank.report import PropensityResult, Results, Sheet
 from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.experiment import (
     Experiment,
@@ -215,7 +200,7 @@ class Scenarios(Experiment):
         found = results["results"]
         settings, rows = found.settings, scenario_rows(found)
         seeds = len(settings["seeds"])
-        exhibit = Exhibit(
+        exhibit = report.Exhibit(
             "scenarios",
             partial(gains_figure, rows),
             "What each way of training gains over the naive ranker of the same log, which is the "
@@ -228,12 +213,12 @@ class Scenarios(Experiment):
             summary=f"{settings['data']} · {seeds} seed{'s' * (seeds != 1)}",
             verdict=verdict(rows),
             sections=(
-                Section("What is gained over naive training", exhibits=(exhibit,)),
-                Section("Results", table=scenario_table(rows, seeds), file="table.md"),
+                report.Section("What is gained over naive training", exhibits=(exhibit,)),
+                report.Section("Results", table=scenario_table(rows, seeds), file="table.md"),
             ),
             explanations=(
-                Explanation("The rows", _ROWS),
-                Explanation(
+                report.Explanation("The rows", _ROWS),
+                report.Explanation(
                     "What this does not show",
                     "All clicks were simulated: logs of other engines may hold other surprises.",
                 ),
@@ -357,40 +342,40 @@ class ScenarioRow:
         return JOINT not in self.verdicts
 
     @property
-    def row(self) -> Row:
+    def row(self) -> report.Row:
         """As the table shows it."""
         lead = f"{np.mean(self.leads):+.1f} ({min(self.leads):+.1f} to {max(self.leads):+.1f})"
-        cells = (
-            *(Cell.of(self.values[name], decimals=4) for name in HEADINGS),
+        cells: tuple[report.Cell | str, ...] = (
+            *(report.Cell.of(self.values[name], decimals=4) for name in HEADINGS),
             _signed(f"{self.gains().mean():+.4f}"),
             _signed(lead),
             _counted(self.chosen),
             _counted(self.verdicts),
         )
-        return Row(self.title, cells)
+        return report.Row(self.title, cells)
 
 
 def scenario_rows(results: Results) -> list[ScenarioRow]:
     """The runs of each scenario, in order."""
     rows = []
-    for scenario in dict.fromkeys(str(extra(run, "scenario")) for run in results.runs):
+    for scenario in dict.fromkeys(str(report.extra(run, "scenario")) for run in results.runs):
         runs = {
-            name: [run for run in results.of(name) if extra(run, "scenario") == scenario]
+            name: [run for run in results.of(name) if report.extra(run, "scenario") == scenario]
             for name in HEADINGS
         }
         rows.append(
             ScenarioRow(
                 SCENARIOS[scenario].title,
                 {name: [run.metrics[METRIC] for run in found] for name, found in runs.items()},
-                [float(str(extra(run, "lead"))) for run in runs["dla"]],
-                [str(extra(run, "chosen")) for run in runs["auto"]],
-                [str(extra(run, "verdict")) for run in runs["auto"]],
+                [float(str(report.extra(run, "lead"))) for run in runs["dla"]],
+                [str(report.extra(run, "chosen")) for run in runs["auto"]],
+                [str(report.extra(run, "verdict")) for run in runs["auto"]],
             )
         )
     return rows
 
 
-def scenario_table(rows: Sequence[ScenarioRow], seeds: int) -> Table:
+def scenario_table(rows: Sequence[ScenarioRow], seeds: int) -> report.Table:
     """Each log with what every method reaches."""
     remark = (
         f"nDCG@10 on test queries, over {seeds} seed{'s' * (seeds != 1)}. The lead is how much "
@@ -399,40 +384,36 @@ def scenario_table(rows: Sequence[ScenarioRow], seeds: int) -> Table:
     )
     columns = (*HEADINGS.values(), "DLA − naive", "lead, in errors", "auto took", "diagnose")
     words = ("log", "auto took", "diagnose")
-    return Table(columns, tuple(row.row for row in rows), corner="log", words=words, remark=remark)
+    return report.Table(
+        columns, tuple(row.row for row in rows), corner="log", words=words, remark=remark
+    )
 
 
 def gains_figure(rows: Sequence[ScenarioRow]) -> Figure:
     """What each method gains over naive training: seeds as faint dots, the mean a strong one."""
-    figure, (ax,) = new_figure(1, height=1.2 + 0.5 * len(rows), width=7.0)
-    ax.axvline(0, color=LIGHT["muted"], lw=0.8, zorder=1)
+    figure, (ax,) = report.new_figure(1, height=1.2 + 0.5 * len(rows), width=7.0)
+    ax.axvline(0, color=report.LIGHT["muted"], lw=0.8, zorder=1)
     for method, (color, marker, place) in LOOKS.items():
         for number, row in enumerate(reversed(rows)):
             gains, y = row.gains(method), number + place
             seeds = np.full(len(gains), y)
-            ax.plot(gains, seeds, "o", color=LIGHT[color], ms=4, alpha=0.3, mew=0, zorder=2)
+            ax.plot(gains, seeds, "o", color=report.LIGHT[color], ms=4, alpha=0.3, mew=0, zorder=2)
             ax.plot(
                 [gains.mean()],
                 [y],
                 marker,
-                color=LIGHT[color],
+                color=report.LIGHT[color],
                 ms=10 if marker == "*" else 7.5,
                 ls="",
                 label=HEADINGS[method] if number == 0 else None,
                 zorder=4,
-                **EDGE,
+                **report.EDGE,
             )
-    ax.set_yticks(range(len(rows)), [row.title for row in reversed(rows)])
-    ax.tick_params(axis="y", labelcolor=LIGHT["ink"])
-    ax.set_ylim(-0.6, len(rows) - 0.4)
-    ax.margins(x=0.06)
-    ax.grid(visible=False, axis="y")
-    ax.grid(axis="x", color=LIGHT["line"], lw=0.8)
-    ax.spines["bottom"].set_visible(False)
+    report.name_rows(ax, [row.title for row in reversed(rows)])
     ax.locator_params(axis="x", nbins=9, steps=[1, 2, 5, 10])
     ax.xaxis.set_major_formatter(lambda value, _: _signed(f"{value:+.2g}") if value else "naive")
-    ax.legend(loc="upper left", **LEGEND)
-    title(ax, "nDCG@10 on test queries, over naive training", whole_figure=True)
+    ax.legend(loc="upper left", **report.LEGEND)
+    report.title(ax, "nDCG@10 on test queries, over naive training", whole_figure=True)
     return figure
 
 

@@ -21,30 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dualrank as dr
+from dualrank import report
 from dualrank.clicks import click_model
 from dualrank.data import ClickLog, Dataset
 from dualrank.errors import SettingsError
 from dualrank.learning import Judgments, Progress
 from dualrank.pages import Tokeniser, WebSize
-from dualrank.report import (
-    UNPROVEN,
-    Cell,
-    PropensityResult,
-    Results,
-    Section,
-    Sheet,
-    Table,
-    extra,
-    method,
-    method_row,
-    metric_label,
-    ordered_methods,
-    results_sheet,
-    significance_mark,
-    sweep_exhibit,
-    tested_by,
-    with_best,
-)
+from dualrank.report import PropensityResult, Results, Sheet
 from dualrank.reproduce.comparison_with_dla import REFERENCE, compare_at_each, compare_with_dla
 from dualrank.reproduce.experiment import Experiment, Task, Trained
 from dualrank.reproduce.findings import findings
@@ -167,14 +150,14 @@ class ClickModels(Experiment):
     steps: Annotated[int, "Training steps.", {"min": 1}] = HYPERPARAMETERS.training.steps
     size: WebSize = field(default_factory=WebSize)
     """How large the generated web is."""
-    features: Path | None = None
-    """Where the features of the own pages were written, by `prepared`."""
+    own: OwnLog | None = None
+    """The own data, once `prepared` has read the pages."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         missing = [name for name, path in self._own.items() if path is None]
         if 0 < len(missing) < len(self._own):
-            given = ", ".join(f"{name}=" for name in missing)
+            given = ", ".join(f"{name}=PATH" for name in missing)
             raise SettingsError(
                 f"own data are pages, queries, log and judgments; give also {given}"
             )
@@ -189,10 +172,10 @@ class ClickModels(Experiment):
         if min((self.table_sessions, *self.sessions)) < 1:
             raise SettingsError("a list has at least one session")
         if not self.is_own:
-            assert self.collection
+            _ = self.collection  # built now, so that an unknown one is refused
 
     @property
-    def _own(self) -> dict[str, Path | None]:
+    def _own(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("pages", "queries", "log", "judgments")}
 
     @property
@@ -208,8 +191,8 @@ class ClickModels(Experiment):
     @cached_property
     def collection(self) -> TextCollection | OwnLog:
         """What is learned from and tested on."""
-        if self.features is not None and self.log is not None and self.judgments is not None:
-            return OwnLog.of(self.features, self.log, self.judgments, self.min_sessions)
+        if self.own is not None:
+            return self.own
         return TextCollection(self.data, None if self.data == "small-web" else self.root, self.size)
 
     @property
@@ -226,13 +209,14 @@ class ClickModels(Experiment):
 
     def prepared(self, out: Path, progress: Progress) -> ClickModels:
         """With the features of the own pages, which are read once."""
-        if not self.is_own or self.features is not None:
+        if self.log is None or self.judgments is None or self.own is not None:
             return self
         tokeniser = Tokeniser(self.stemmer, self.stop_words, self.chinese)
         found = extract_own(**self._own, tokeniser=tokeniser, progress=progress)
         found.warn()
-        found.write(out / "features.parquet")
-        return replace(self, features=out / "features.parquet")
+        features = out / "features.parquet"
+        found.write(features)
+        return replace(self, own=OwnLog.of(features, self.log, self.judgments, self.min_sessions))
 
     def tasks(self) -> list[Task]:
         """One per seed, log and method; what learns nothing from clicks needs one log only."""
@@ -288,7 +272,9 @@ class ClickModels(Experiment):
     def results(self, trained: Sequence[Trained]) -> dict[str, Results]:
         """Table 3 and, on simulated clicks, the methods by sessions per list."""
         pool, settings = self.collection.new_for_every_seed, self.settings(trained)
-        table = [each for each in trained if self.is_own or extra(each.run, "head") is not None]
+        table = [
+            each for each in trained if self.is_own or report.extra(each.run, "head") is not None
+        ]
         further = [each for each in trained if each not in table]
         results = {
             "results": Results(
@@ -314,28 +300,30 @@ class ClickModels(Experiment):
         sections = []
         if (parts := head_and_tail_table(found)) is not None:
             sections.append(
-                Section("Head and tail", _HEAD_AND_TAIL, table=parts, file="head-and-tail.md")
+                report.Section(
+                    "Head and tail", _HEAD_AND_TAIL, table=parts, file="head-and-tail.md"
+                )
             )
         if further is not None:
             text = "nDCG@10 where every list has equally many sessions."
             sections.append(
-                Section(
+                report.Section(
                     "By sessions per list",
                     " ".join([text, *crossings(further)]),
                     table=sessions_table(further),
                     file="by-sessions.md",
                     exhibits=tuple(
-                        sweep_exhibit(further, SWEPT, metric, "sessions")
+                        report.sweep_exhibit(further, SWEPT, metric, "sessions")
                         for metric in SWEPT_METRICS
                     ),
                 )
             )
-        return results_sheet(
+        return report.results_sheet(
             found,
             self.title,
             verdict=findings(found),
             sections=sections,
-            caveat=UNPROVEN if self.is_own else _SIMULATED.format(self.user),
+            caveat=report.UNPROVEN if self.is_own else _SIMULATED.format(self.user),
         )
 
 
@@ -392,42 +380,42 @@ def _head_and_tail(train: Dataset, log: ClickLog, score: Scores) -> dict[str, di
 
 def head_and_tail_table(
     results: Results, metrics: Sequence[str] = HEAD_AND_TAIL_METRICS
-) -> Table | None:
+) -> report.Table | None:
     """Some metrics on either kind of queries; None where they are not told apart."""
     rows = []
-    for name in ordered_methods(results):
+    for name in report.ordered_methods(results):
         found = [run.model_extra or {} for run in results.of(name)]
         known = [each for each in found if {"head", "tail"} <= each.keys()]
         if known:
             cells = [
-                Cell.of([each[part][metric] for each in known])
+                report.Cell.of([each[part][metric] for each in known])
                 for part in ("head", "tail")
                 for metric in metrics
             ]
-            rows.append(method_row(name, cells))
+            rows.append(report.method_row(name, cells))
     if not rows:
         return None
-    columns = [f"{part} {metric_label(m)}" for part in ("Head", "Tail") for m in metrics]
-    return Table(tuple(columns), with_best(rows), corner="Method")
+    columns = [f"{part} {report.metric_label(m)}" for part in ("Head", "Tail") for m in metrics]
+    return report.Table(tuple(columns), report.with_best(rows), corner="Method")
 
 
-def sessions_table(results: Results, metric: str = "ndcg@10") -> Table:
+def sessions_table(results: Results, metric: str = "ndcg@10") -> report.Table:
     """One metric, a row per method and a column per number of sessions, each tested by itself."""
     tests: dict[str, Any] = results.significance.get(f"by_{SWEPT}", {})
     numbers = _numbers(results)
     rows = []
-    for name in ordered_methods(results):
-        marks = {n: significance_mark(tests.get(str(n), {}), name, metric) for n in numbers}
-        cells = [Cell.of(_values(results, name, n, metric), marks[n]) for n in numbers]
-        rows.append(method_row(name, cells))
+    for name in report.ordered_methods(results):
+        marks = {n: report.significance_mark(tests.get(str(n), {}), name, metric) for n in numbers}
+        cells = [report.Cell.of(_values(results, name, n, metric), marks[n]) for n in numbers]
+        rows.append(report.method_row(name, cells))
     columns = tuple(f"{number} sessions" for number in numbers)
-    test = tested_by(next(iter(tests.values()), {}))
-    return Table(columns, with_best(rows), corner="Method", **test)
+    test = report.tested_by(next(iter(tests.values()), {}))
+    return report.Table(columns, report.with_best(rows), corner="Method", **test)
 
 
 def crossings(results: Results, metric: str = "ndcg@10") -> list[str]:
     """For every method, in one sentence, where it is above dual learning by its means."""
-    numbers, names = _numbers(results), ordered_methods(results)
+    numbers, names = _numbers(results), report.ordered_methods(results)
     if REFERENCE not in names:
         return []
 
@@ -445,14 +433,14 @@ def crossings(results: Results, metric: str = "ndcg@10") -> list[str]:
             where = f"at {', '.join(some)} sessions per list, else below."
         if name != REFERENCE:
             side = "above" if above.any() else "below"
-            sentences.append(f"{method(name).label} is {side} DLA {where}")
+            sentences.append(f"{report.method(name).label} is {side} DLA {where}")
     return sentences
 
 
 def _numbers(results: Results) -> list[int]:
-    found = {extra(run, SWEPT) for run in results.runs}
+    found = {report.extra(run, SWEPT) for run in results.runs}
     return sorted(number for number in found if isinstance(number, int))
 
 
 def _values(results: Results, name: str, number: int, metric: str) -> list[float]:
-    return [run.metrics[metric] for run in results.of(name) if extra(run, SWEPT) == number]
+    return [run.metrics[metric] for run in results.of(name) if report.extra(run, SWEPT) == number]

@@ -176,12 +176,7 @@ def _nfcorpus(folder: Path) -> TextSplits:
     asked = Queries(list(chosen), list(chosen.values()))
     found = extract(HeldPages(rows), asked, CANDIDATES, _ENGLISH, jobs=1)
     data = found.dataset()
-    names = zip(
-        data.query_ids[data.query_of_document].tolist(),
-        data.ids_of_documents().tolist(),
-        strict=True,
-    )
-    graded = np.array([grades.get(pair, 0.0) for pair in names])
+    graded = np.array([grades.get(pair, 0.0) for pair in data.pairs()])
     return _split(data.with_grades(graded, 3.0), chosen)
 
 

@@ -32,12 +32,7 @@ def write_web(
     pages = "".join(json.dumps(row) + "\n" for row in web.pages.rows)
     asked = zip(web.queries.query_ids, web.queries.texts, strict=True)
     test = data.test
-    judged = zip(
-        test.query_ids[test.query_of_document].tolist(),
-        test.ids_of_documents().tolist(),
-        test.require_grades().tolist(),
-        strict=True,
-    )
+    judged = zip(test.pairs(), test.require_grades().tolist(), strict=True)
     write_text(folder / "pages.jsonl", pages)
     write_text(
         folder / "queries.tsv", "query_id\tquery\n" + "".join(f"{n}\t{text}\n" for n, text in asked)
@@ -46,7 +41,7 @@ def write_web(
         pq.write_table(clicks.to_table(), file, compression="zstd")
     write_text(
         folder / "judgments.qrels",
-        "".join(f"{query} 0 {document} {grade:g}\n" for query, document, grade in judged),
+        "".join(f"{query} 0 {document} {grade:g}\n" for (query, document), grade in judged),
     )
     return {
         "pages": len(web.pages.rows),

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dualrank.clicks.models.comparison import compare_models, hold_out
-from dualrank.clicks.models.registry import MODELS, click_model, load_click_model
+from dualrank.clicks.models.registry import click_model, load_click_model
 from dualrank.data.catalogue import Catalogue
 from dualrank.data.click_log import ClickLog
 from dualrank.data.lists import RankedLists
@@ -25,37 +25,6 @@ def log(known_model, rotated_lists):
     return known_model("dbn", 8).sample(rotated_lists(2), 3_000, 0, catalogue=CATALOGUE)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_samples_follow_the_model(name, known_model, rotated_lists):
-    model = known_model(TRUTH_OF.get(name, name), 8)
-    lists, sessions = rotated_lists(2), 40_000
-    expected = model.click_probabilities(lists) / len(lists)
-    error = np.sqrt(expected * (1 - expected) / sessions)
-    seen = model.sample(lists, sessions, 1).clicks_per_list / sessions
-    assert (np.abs(seen - expected) <= 4.8 * error).all()
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_conditional_probabilities_average_to_the_marginal_ones(name, known_model, rotated_lists):
-    model, lists = known_model(TRUTH_OF.get(name, name), 8), rotated_lists(2)
-    log = model.sample(lists, 40_000, 2)
-    given = model.click_probabilities(
-        RankedLists(lists.documents[log.list_of], lists.queries[log.list_of]), log.clicks
-    )
-    mean = log.counts @ given / log.sessions
-    np.testing.assert_allclose(mean, model.click_probabilities(lists).mean(axis=0), atol=0.015)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_relevance_names_every_displayed_pair(name, log):
-    table = click_model(name).fit(log).relevance()
-    assert table.column_names == [
-        "query_id", "doc_id", "relevance", "observations", "low", "high",
-    ]  # fmt: skip
-    assert table["query_id"].to_pylist() == ["q0"] * 4 + ["q1"] * 4
-    assert sum(table["observations"].to_pylist()) == log.sessions * 4
-
-
 def test_without_names_pairs_are_numbered(known_model, rotated_lists):
     log = known_model("pbm", 8).sample(rotated_lists(2), 500, 0)
     assert click_model("pbm").fit(log).relevance()["document"].to_pylist() == list(range(8))
@@ -69,17 +38,6 @@ def test_relevance_of_the_bayesian_network_needs_both(log):
     assert (relevance.high <= np.maximum(attraction.high, 1e-9) * 1.0 + 1e-9).all()
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".json"])
-@pytest.mark.parametrize("name", MODELS)
-def test_a_saved_model_predicts_the_same(name, suffix, log, tmp_path):
-    model, path = click_model(name).fit(log), tmp_path / f"model{suffix}"
-    model.save(path)
-    again = load_click_model(path)
-    assert again.name == name
-    assert again.log_likelihood(log) == pytest.approx(model.log_likelihood(log), rel=1e-12)
-    assert again.relevance().equals(model.relevance())
-
-
 def test_a_model_without_names_keeps_its_numbers(known_model, rotated_lists, tmp_path):
     log = known_model("ubm", 8).sample(rotated_lists(2), 500, 0)
     model = click_model("ubm").fit(log)
@@ -88,22 +46,6 @@ def test_a_model_without_names_keeps_its_numbers(known_model, rotated_lists, tmp
     np.testing.assert_array_equal(
         again.click_probabilities(log.lists), model.click_probabilities(log.lists)
     )
-
-
-def test_another_log_is_matched_by_names(log):
-    """The same sessions with documents numbered the other way round."""
-    back = np.arange(8)[::-1]
-    renamed = ClickLog(
-        RankedLists(back[log.lists.documents].astype(np.int32), log.lists.queries),
-        log.list_of,
-        log.clicks,
-        log.counts,
-        catalogue=Catalogue(
-            CATALOGUE.query_ids, CATALOGUE.doc_ids[back], CATALOGUE.query_of_document[back]
-        ),
-    )
-    model = click_model("ubm").fit(log)
-    assert model.log_likelihood(renamed) == pytest.approx(model.log_likelihood(log), rel=1e-12)
 
 
 def test_unseen_documents_get_the_prior(log):
@@ -116,16 +58,6 @@ def test_unseen_documents_get_the_prior(log):
     assert prior == pytest.approx(log.clicks_per_list.sum() / (4 * log.sessions))
 
 
-def test_shorter_lists_are_fine_and_longer_ones_refused(log, rotated_lists):
-    for name in MODELS:
-        model = click_model(name).fit(log)
-        short = RankedLists(log.lists.documents[:, :2], log.lists.queries)
-        assert model.click_probabilities(short).shape == (len(short), 2)
-        long = RankedLists(np.hstack([log.lists.documents] * 2), log.lists.queries)
-        with pytest.raises(DataError, match="knows 4 ranks, and the lists show 8"):
-            model.click_probabilities(long)
-
-
 def test_perplexity_is_two_for_a_coin_and_one_for_certainty(rotated_lists):
     lists = rotated_lists(1)
     coin = np.array([[True] * 4, [False] * 4])
@@ -135,13 +67,6 @@ def test_perplexity_is_two_for_a_coin_and_one_for_certainty(rotated_lists):
     certain = click_model("rank-ctr").fit(sure)
     certain.fitted.shared["rate"][:] = [1, 0, 1, 0]
     assert certain.perplexity(sure).overall == pytest.approx(1, abs=1e-5)
-
-
-def test_perplexity_given_clicks_is_the_likelihood_in_other_words(log):
-    model = click_model("ubm").fit(log)
-    per_rank = model.perplexity(log, given_clicks=True).per_rank
-    total = -log.sessions * np.log(per_rank).sum()
-    assert total == pytest.approx(model.log_likelihood(log), rel=1e-12)
 
 
 def test_the_true_model_wins_the_comparison(log):

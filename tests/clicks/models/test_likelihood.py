@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dualrank.clicks.models.em import EM, HALF, Prior
-from dualrank.clicks.models.registry import MODELS, click_model
+from dualrank.clicks.models.registry import click_model
 from dualrank.data.click_log import ClickLog
 
 DEPTH = 4
@@ -142,14 +142,3 @@ def test_what_em_climbs_is_the_likelihood_of_the_log(name, noise):
             smoothing += HALF.log_density(free)
     objective = more.fitted.climb.objective[4] - smoothing
     assert objective == pytest.approx(few.log_likelihood(noise), rel=1e-9)
-
-
-def test_rows_of_one_session_each_fit_like_their_sum(noise):
-    """The reduction of the log is exact: nothing that a model reads is lost in it."""
-    each = np.repeat(np.arange(len(noise.counts)), noise.counts)
-    raw = ClickLog(noise.lists, noise.list_of[each], noise.clicks[each], np.ones(len(each), int))
-    for name in MODELS:
-        summed, single = (click_model(name).fit(log) for log in (noise, raw))
-        for key, value in summed.fitted.pairs.items():
-            np.testing.assert_allclose(single.fitted.pairs[key].values, value.values, atol=1e-9)
-        assert single.log_likelihood(raw) == pytest.approx(summed.log_likelihood(noise), rel=1e-9)

@@ -51,10 +51,11 @@ class TrustBias(ClickModel):
         trust = _Trust(*found)
         zero, one = _widest(trust)
         rise = trust.relevant - trust.irrelevant
+        # Rounding may put what should be 0 or 1 a little beyond.
         wide = _Trust(
-            (trust.gamma - zero) / (one - zero),
-            trust.irrelevant + rise * one,
-            np.maximum(trust.irrelevant + rise * zero, 0.0),
+            np.clip((trust.gamma - zero) / (one - zero), 0.0, 1.0),
+            np.clip(trust.irrelevant + rise * one, 0.0, 1.0),
+            np.clip(trust.irrelevant + rise * zero, 0.0, 1.0),
         )
         unseen = (prior.mean - zero) / (one - zero)
         return Fitted.on(

@@ -43,7 +43,7 @@ class SourceState:
         return cls(stat.st_size, stat.st_mtime_ns, settled)
 
 
-class SourceFile:
+class SourceFile(io.RawIOBase):
     """A file that is read once from front to back, decompressed on the way.
 
     The compression is recognised by the first bytes, so a wrong suffix does no harm. `digest`
@@ -52,20 +52,22 @@ class SourceFile:
     anything was read.
     """
 
+    _file: io.FileIO | None = None
+
     def __init__(self, path: Path, *, digest: bool = False) -> None:
         self.path = path
         try:
-            self._file = path.open("rb", buffering=0)
-            self.state = SourceState.of(os.fstat(self._file.fileno()))
-            start = self._file.read(4)
-            self._file.seek(0)
+            self._file = file = path.open("rb", buffering=0)
+            self.state = SourceState.of(os.fstat(file.fileno()))
+            start = file.read(4)
+            file.seek(0)
         except FileNotFoundError:
             raise DataError(f"{path}: there is no such file") from None
         except IsADirectoryError:
             raise DataError(f"{path}: this is a folder; expected a file") from None
         except OSError as error:
             raise DataError(f"{path}: the file cannot be opened ({error.strerror})") from None
-        self._raw = _Raw(self._file, digest)
+        self._raw = _Raw(file, digest)
         self._kind = "plain"
         self._stream: io.RawIOBase | gzip.GzipFile | pa.NativeFile = self._raw
         if start[:2] == GZIP_MAGIC:
@@ -75,18 +77,22 @@ class SourceFile:
             self._kind = "zstd"
             self._stream = pa.CompressedInputStream(pa.PythonFile(self._raw, mode="r"), "zstd")
 
-    def __enter__(self) -> SourceFile:
-        return self
+    def close(self) -> None:
+        """Close the file, if it could be opened."""
+        if self._file is not None:
+            self._file.close()
+        super().close()
 
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
+    def readable(self) -> bool:
+        """Python's own streams ask before they read."""
+        return True
 
     @property
     def bytes_read(self) -> int:
         """How many of the bytes on disk have been read."""
         return self._raw.bytes_read
 
-    def readinto(self, target: memoryview) -> int:
+    def readinto(self, target: memoryview) -> int:  # type: ignore[override]
         """Fill `target` from its start with text; 0 means the end of the file."""
         try:
             return self._stream.readinto(target) or 0

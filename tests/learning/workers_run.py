@@ -1,4 +1,4 @@
-"""Train a tiny problem, alone or as a worker of torchrun: `team_run.py FOLDER STEPS [DIES_AT WHO]`.
+"""Train a tiny problem, alone or by torchrun: `workers_run.py FOLDER STEPS [DIES_AT WHO]`.
 
 The worker that leads writes what was learned; with DIES_AT the worker WHO dies there.
 """
@@ -17,7 +17,7 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.lists import top_lists
 from dualrank.errors import StoppedError
 from dualrank.learning.fit import fit
-from dualrank.learning.workers import team_of_torchrun
+from dualrank.learning.workers import workers_of_torchrun
 from dualrank.rankers.network import DNN
 from dualrank.settings import TrainingSettings
 
@@ -54,10 +54,10 @@ def learn(steps, checkpoint=None, progress=None):
 
 def main(folder, steps, dies_at=0, dying=1):
     torch.set_num_threads(1)
-    with team_of_torchrun() as team:
+    with workers_of_torchrun() as workers:
 
         def progress(done, _):
-            if done == dies_at and team.rank == dying:
+            if done == dies_at and workers.number == dying:
                 os._exit(9)
 
         try:
@@ -67,7 +67,7 @@ def main(folder, steps, dies_at=0, dying=1):
         except StoppedError as error:
             print(error, file=sys.stderr, flush=True)
             os._exit(143)
-        if team.leads:
+        if workers.leads:
             np.savez(folder / "learned.npz", **learned)
             np.savez(folder / "first.npz", **first)
 

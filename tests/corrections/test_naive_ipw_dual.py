@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from dualrank.corrections.weighting import DualLearning, GivenPropensity, NoCorrection
 
 from dualrank.clicks.position_based import PositionBasedUser
-from dualrank.corrections.losses import masked_log_softmax
+from dualrank.corrections.dual import DualLearning
+from dualrank.corrections.ipw import InversePropensity
+from dualrank.corrections.naive import Naive
 from dualrank.corrections.position_models import (
     CONTEXT_SPREAD,
     ContextualPositions,
@@ -16,6 +17,7 @@ from dualrank.corrections.position_models import (
 )
 from dualrank.errors import SettingsError
 from dualrank.propensity.propensity import Propensity
+from dualrank.rankers.ranker import Step
 from dualrank.settings import TrainingSettings
 
 DEPTH = 10
@@ -37,12 +39,12 @@ def true_relevance(lists, seed=0):
     return PositionBasedUser().perceived_relevance(np.take_along_axis(grades, noisy, 1), 4)
 
 
-def converge(log_relevance, labels, mask, model=None, steps=30_000):
+def converge(scores, shown, model=None, steps=30_000):
     """Full-batch steps of φ, ranker fixed, until it moves no more."""
     dual = DualLearning(DEPTH, FULL_BATCH, (model or PositionVariables(DEPTH)).double())
     before = np.zeros(DEPTH)
     for step in range(steps):
-        learn(dual, log_relevance, labels, mask, len(labels))
+        learn(dual, scores, shown, len(shown.labels))
         if step % 100 == 0:
             now = np.log(dual.model.examination())
             if np.abs(now - before).max() < 1e-8:
@@ -51,28 +53,33 @@ def converge(log_relevance, labels, mask, model=None, steps=30_000):
     raise AssertionError("φ does not settle")
 
 
-def learn(dual, log_relevance, labels, mask, drawn, contexts=None):
+def learn(dual, scores, shown, drawn):
     """One step of φ."""
-    dual.learn(dual.evidence(log_relevance, labels, mask, contexts), drawn)
+    signal = dual.signal(scores, shown)
+    dual.learn(signal.evidence, Step(drawn, signal.clicks))
 
 
-def closed_form(log_relevance, clicks):
+def weights(correction, show, depth, contexts=None):
+    """What a click at each position is worth, list by list."""
+    clicks = np.ones((1 if contexts is None else len(contexts), depth), np.float32)
+    return correction.signal(torch.zeros(clicks.shape), show(clicks, contexts=contexts)).targets
+
+
+def closed_form(scores, clicks):
     """g_i = E[c_i f_1/f_i] / Σ_j E[c_j f_1/f_j]."""
-    f = log_relevance.exp().numpy()
+    f = scores.exp().numpy()
     weighted = (clicks * f[:, :1] / f).mean(axis=0)
     return weighted / weighted.sum()
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_with_any_fixed_ranker_examination_converges_to_the_closed_form(seed):
+def test_with_any_fixed_ranker_examination_converges_to_the_closed_form(seed, show):
     rng = np.random.default_rng(seed)
     scores = torch.from_numpy(rng.normal(size=(80, DEPTH)))
     clicks = rng.random((80, DEPTH)) < 0.3
-    mask = torch.ones(80, DEPTH, dtype=torch.bool)
-    log_relevance = masked_log_softmax(scores, mask)
-    dual = converge(log_relevance, torch.from_numpy(clicks.astype(float)), mask)
+    dual = converge(scores, show(clicks.astype(float)))
     learned = torch.softmax(dual.model.phi.detach(), 0).numpy()
-    np.testing.assert_allclose(learned, closed_form(log_relevance, clicks), atol=1e-6)
+    np.testing.assert_allclose(learned, closed_form(scores, clicks), atol=1e-6)
     assert learned.max() > 1.5 * learned.min()
 
 
@@ -84,27 +91,25 @@ def test_with_any_fixed_ranker_examination_converges_to_the_closed_form(seed):
         (RecurrentPositions, 1.0),
     ],
 )
-def test_with_the_true_relevance_examination_converges_to_the_truth(kind, eta):
+def test_with_the_true_relevance_examination_converges_to_the_truth(kind, eta, show):
     relevance = true_relevance(200)
     rho = PositionBasedUser(eta=eta).examination(DEPTH)
-    mask = torch.ones(relevance.shape, dtype=torch.bool)
-    log_relevance = masked_log_softmax(torch.from_numpy(np.log(relevance)), mask)
-    dual = converge(log_relevance, torch.from_numpy(rho * relevance), mask, kind(DEPTH))
+    scores = torch.from_numpy(np.log(relevance))
+    dual = converge(scores, show(rho * relevance), kind(DEPTH))
     np.testing.assert_allclose(dual.propensity().examination, rho / rho[0], atol=1e-6)
 
 
-def test_lists_of_different_lengths_do_not_confound_the_examination():
+def test_lists_of_different_lengths_do_not_confound_the_examination(show):
     relevance = true_relevance(200)
     rho = PositionBasedUser().examination(DEPTH)
     lengths = np.random.default_rng(5).integers(1, DEPTH + 1, 200)
     shown = np.arange(DEPTH) < lengths[:, None]
-    mask = torch.from_numpy(shown)
-    log_relevance = masked_log_softmax(torch.from_numpy(np.log(relevance)), mask)
-    dual = converge(log_relevance, torch.from_numpy(rho * relevance * shown), mask)
+    scores = torch.from_numpy(np.where(shown, np.log(relevance), 0.0))
+    dual = converge(scores, show(rho * relevance * shown, shown))
     np.testing.assert_allclose(dual.propensity().examination, rho / rho[0], atol=1e-6)
 
 
-def test_every_context_converges_to_its_own_truth():
+def test_every_context_converges_to_its_own_truth(show):
     """With as many sessions as one likes the prior has nothing to say."""
     relevance = true_relevance(200)
     etas = np.array([0.5, 1.5])
@@ -112,24 +117,22 @@ def test_every_context_converges_to_its_own_truth():
     contexts = np.random.default_rng(0).permutation(np.repeat([0, 1], [150, 50]))
     lengths = np.random.default_rng(5).choice([6, DEPTH], 200)
     shown = np.arange(DEPTH) < lengths[:, None]
-    mask = torch.from_numpy(shown)
-    log_relevance = masked_log_softmax(torch.from_numpy(np.log(relevance)), mask)
+    scores = torch.from_numpy(np.where(shown, np.log(relevance), 0.0))
     model = ContextualPositions(DEPTH, {"desk": 150 * 10**9, "phone": 50 * 10**9})
-    labels = torch.from_numpy(rho[contexts] * relevance * shown)
+    lists = show(rho[contexts] * relevance * shown, shown, contexts)
     dual = DualLearning(DEPTH, FULL_BATCH, model.double())
     for _ in range(3_000):
-        learn(dual, log_relevance, labels, mask, 200, torch.from_numpy(contexts))
+        learn(dual, scores, lists, 200)
     np.testing.assert_allclose(dual.model.examination(), rho / rho[:, :1], rtol=3e-3)
-    weights = dual.weights(torch.from_numpy(contexts))
-    np.testing.assert_allclose(weights, (rho[:, :1] / rho)[contexts], rtol=3e-3)
+    found = weights(dual, show, DEPTH, contexts)
+    np.testing.assert_allclose(found, (rho[:, :1] / rho)[contexts], rtol=3e-3)
 
 
-def test_a_rare_context_borrows_strength():
+def test_a_rare_context_borrows_strength(show):
     """1% of the sessions alone miss their curve by more than with the help of the others."""
     n, etas, lists = {"desk": 49_500, "watch": 500}, [1.0, 1.2], 30
     rho = np.array([PositionBasedUser(eta=eta).examination(DEPTH) for eta in etas])
-    contexts = torch.from_numpy(np.repeat([0, 1], lists))
-    mask = torch.ones(2 * lists, DEPTH, dtype=torch.bool)
+    contexts = np.repeat([0, 1], lists)
     errors = {CONTEXT_SPREAD: [], np.inf: []}
     for seed in range(6):
         rng = np.random.default_rng(seed)
@@ -138,13 +141,13 @@ def test_a_rare_context_borrows_strength():
             rng.binomial(rng.multinomial(count, np.full(lists, 1 / lists))[:, None], of * relevance)
             for count, of in zip(n.values(), rho, strict=True)
         ]
-        labels = torch.from_numpy(np.concatenate(clicks).astype(float))
+        shown = show(np.concatenate(clicks).astype(float), contexts=contexts)
         scores = torch.from_numpy(np.log(np.tile(relevance, (2, 1))))
         for spread, found in errors.items():
             model = ContextualPositions(DEPTH, n, spread=spread)
             dual = DualLearning(DEPTH, FULL_BATCH, model.double())
             for _ in range(600):
-                learn(dual, masked_log_softmax(scores, mask), labels, mask, 50_000, contexts)
+                learn(dual, scores, shown, 50_000)
             wrong = np.log(dual.model.examination() * rho[:, :1] / rho)
             found.append(np.abs(wrong).mean(axis=1))
     frequent, rare = np.mean(errors[CONTEXT_SPREAD], axis=0)
@@ -153,7 +156,7 @@ def test_a_rare_context_borrows_strength():
     assert frequent < frequent_alone + 0.005
 
 
-def test_with_sampled_clicks_examination_is_within_the_sampling_error_of_the_truth():
+def test_with_sampled_clicks_examination_is_within_the_sampling_error_of_the_truth(show):
     """With w_i = c_i r_1/r_i the estimate of ρ_i/ρ_1 = k is mean(w_i)/mean(w_1); its error is that
     of mean(w_i − k w_1)/E[w_1], whose variance follows from c being independent given the list:
     E[(w_i − k w_1)²] = ρ_i E[r_1²/r_i] − 2 k ρ_i ρ_1 E[r_1²] + k² ρ_1 E[r_1].
@@ -164,9 +167,7 @@ def test_with_sampled_clicks_examination_is_within_the_sampling_error_of_the_tru
     rho = PositionBasedUser().examination(DEPTH)
     sessions = rng.multinomial(n, np.full(300, 1 / 300))
     clicks = rng.binomial(sessions[:, None], rho * relevance)
-    mask = torch.ones(300, DEPTH, dtype=torch.bool)
-    log_relevance = masked_log_softmax(torch.from_numpy(np.log(relevance)), mask)
-    dual = converge(log_relevance, torch.from_numpy(clicks.astype(float)), mask)
+    dual = converge(torch.from_numpy(np.log(relevance)), show(clicks.astype(float)))
     k, first = rho / rho[0], relevance[:, :1]
     variance = (
         rho * (first**2 / relevance).mean(0)
@@ -180,85 +181,97 @@ def test_with_sampled_clicks_examination_is_within_the_sampling_error_of_the_tru
     assert error[1:].max() < 0.05
 
 
-def test_an_even_ranker_leaves_the_raw_click_through_curve():
+def test_an_even_ranker_leaves_the_raw_click_through_curve(show):
     relevance = true_relevance(200)
     rho = PositionBasedUser().examination(DEPTH)
-    mask = torch.ones(relevance.shape, dtype=torch.bool)
-    even = masked_log_softmax(torch.zeros(relevance.shape, dtype=torch.float64), mask)
-    dual = converge(even, torch.from_numpy(rho * relevance), mask)
+    even = torch.zeros(relevance.shape, dtype=torch.float64)
+    dual = converge(even, show(rho * relevance))
     raw = (rho * relevance).mean(0)
     np.testing.assert_allclose(dual.propensity().examination, raw / raw[0], atol=1e-6)
 
 
-def test_dual_learning_starts_with_every_weight_one():
+def test_dual_learning_starts_with_every_weight_one(show):
     dual = DualLearning(3, TrainingSettings())
-    assert dual.weights().tolist() == [pytest.approx([1, 1, 1])]
+    assert weights(dual, show, 3).tolist() == [pytest.approx([1, 1, 1])]
     assert dual.propensity().examination.tolist() == [1, 1, 1]
 
 
-def test_dual_weights_are_the_inverse_of_the_believed_examination():
+def test_dual_weights_are_the_inverse_of_the_believed_examination(show):
     dual = DualLearning(4, TrainingSettings())
     dual.model.phi.data = torch.tensor([0.3, -0.2, -1.0, -2.5])
-    weights = dual.weights()
-    np.testing.assert_allclose(weights[0], dual.propensity().weights, rtol=1e-6)
-    assert not weights.requires_grad
+    found = weights(dual, show, 4)
+    np.testing.assert_allclose(found[0], dual.propensity().weights, rtol=1e-6)
+    assert not found.requires_grad
 
 
-def test_dual_weights_are_clipped_at_max_weight():
+def test_dual_weights_are_clipped_at_max_weight(show):
     dual = DualLearning(3, TrainingSettings(max_weight=20.0))
     dual.model.phi.data = torch.tensor([0.0, -2.0, -500.0])
-    weights = dual.weights()[0]
-    np.testing.assert_allclose(weights, [1, np.exp(2), 20], rtol=1e-5)
+    np.testing.assert_allclose(weights(dual, show, 3)[0], [1, np.exp(2), 20], rtol=1e-5)
 
 
 @pytest.mark.parametrize("max_weight", [2.0, 50.0])
-def test_relevance_weights_are_clipped_at_max_weight(max_weight):
+def test_relevance_weights_are_clipped_at_max_weight(max_weight, show):
     """One click at the last position, whose inverse relevance is e^30, moves φ as max_weight."""
     settings = TrainingSettings(
         max_weight=max_weight, schedule="constant", propensity_rate=0.01, gradient_clip=1e9
     )
     dual = DualLearning(2, settings)
-    mask = torch.ones(1, 2, dtype=torch.bool)
-    log_relevance = masked_log_softmax(torch.tensor([[30.0, 0.0]]), mask)
-    learn(dual, log_relevance, torch.tensor([[0.0, 1.0]]), mask, drawn=1)
+    clicks = np.array([[0.0, 1.0]], np.float32)
+    learn(dual, torch.tensor([[30.0, 0.0]]), show(clicks), drawn=1)
     # The gradient at φ = 0 is w · (1/2, −1/2).
     expected = 0.01 * max_weight / 2
     np.testing.assert_allclose(dual.model.phi.detach(), [-expected, expected], rtol=1e-5)
 
 
-def test_a_click_at_padding_would_teach_nothing():
+@pytest.mark.parametrize("kind", [Naive, DualLearning])
+def test_a_click_at_padding_would_teach_nothing(kind, show):
+    correction = kind() if kind is Naive else kind(3, TrainingSettings(schedule="constant"))
+    shown = show(np.array([[0.0, 0.0, 1.0]], np.float32), [[True, True, False]])
+    signal = correction.signal(torch.zeros(1, 3), shown)
+    assert not signal.slope.any()
+    assert signal.loss == signal.clicks == 0
+    if kind is DualLearning:
+        correction.learn(signal.evidence, Step(1, signal.clicks))
+        assert correction.model.phi.tolist() == [0, 0, 0]
+
+
+def test_positions_that_were_not_displayed_learn_nothing(show):
+    """A click on the first of two moves φ of both, and of no position that was not displayed."""
     dual = DualLearning(3, TrainingSettings(schedule="constant"))
-    mask = torch.tensor([[True, True, False]])
-    log_relevance = masked_log_softmax(torch.zeros(1, 3), mask)
-    learn(dual, log_relevance, torch.tensor([[0.0, 0.0, 1.0]]), mask, drawn=1)
-    assert dual.model.phi.tolist() == [0, 0, 0]
+    clicks, mask = np.array([[1.0, 0.0, 0.0]], np.float32), [[True, True, False]]
+    learn(dual, torch.zeros(1, 3), show(clicks, mask), drawn=1)
+    first, second, third = dual.model.phi.tolist()
+    assert first == -second > 0
+    assert third == 0
 
 
-def test_given_propensities_weigh_by_their_inverse_up_to_the_depth_and_the_clip():
+def test_given_propensities_weigh_by_their_inverse_up_to_the_depth_and_the_clip(show):
     propensity = Propensity.of([0.8, 0.4, 0.1, 0.01])
-    assert GivenPropensity(propensity, 3).weights()[0].tolist() == pytest.approx([1, 2, 8])
-    assert GivenPropensity(propensity, 3, 5.0).weights()[0].tolist() == pytest.approx([1, 2, 5])
-    assert GivenPropensity(propensity, 3).propensity() is propensity
-    assert GivenPropensity(propensity, 3).optimizer() is None
+    given, clipped = InversePropensity(propensity, 3), InversePropensity(propensity, 3, 5.0)
+    assert weights(given, show, 3)[0].tolist() == pytest.approx([1, 2, 8])
+    assert weights(clipped, show, 3)[0].tolist() == pytest.approx([1, 2, 5])
+    assert given.propensity() is propensity
+    assert given.state() == {}
 
 
 def test_given_propensities_must_know_all_displayed_positions():
     with pytest.raises(SettingsError, match="show 3 documents, but the propensity knows 2 pos"):
-        GivenPropensity(Propensity.of([1.0, 0.5]), 3)
+        InversePropensity(Propensity.of([1.0, 0.5]), 3)
 
 
-def test_without_correction_every_click_counts_one_and_nothing_is_believed():
-    weighting = NoCorrection()
-    assert weighting.weights() == 1.0
-    assert weighting.propensity() is None
-    assert weighting.optimizer() is None
+def test_without_correction_every_click_counts_one_and_nothing_is_believed(show):
+    naive = Naive()
+    assert weights(naive, show, 3).tolist() == [[1, 1, 1]]
+    assert naive.propensity() is None
+    assert naive.state() == {}
 
 
-def test_given_curves_by_context_weigh_each_session_by_its_own():
+def test_given_curves_by_context_weigh_each_session_by_its_own(show):
     curves = {"phone": {"examination": [1.0, 0.1]}, "desk": {"examination": [1.0, 0.5]}}
     given = Propensity(
         np.array([1.0, 0.2]), "dla", details={"context": "device", "contexts": curves}
     )
-    weighting = GivenPropensity(given, 2, contexts=("desk", "tablet", "phone"))
-    rows = weighting.weights(torch.tensor([2, 0, 1, 2]))
+    correction = InversePropensity(given, 2, contexts=("desk", "tablet", "phone"))
+    rows = weights(correction, show, 2, contexts=[2, 0, 1, 2])
     assert rows[:, 1].tolist() == pytest.approx([10, 2, 5, 10])

@@ -25,7 +25,7 @@ from dualrank.report.labels import (
     setting_label,
     swept_setting,
 )
-from dualrank.report.result_table import result_table
+from dualrank.report.method_table import result_table
 from dualrank.report.results import Results
 from dualrank.report.sheet import Exhibit, Explanation, Section, Sheet
 
@@ -50,7 +50,8 @@ _WEIGHTS = Markup(
 )
 _MARKS = Markup(
     'A raised <sup class="better">+</sup> marks a method that is significantly better than {}, a '
-    'raised <sup class="worse">−</sup> one that is significantly worse, by {}{} at the level {}. '
+    'raised <sup class="worse">−</sup> one that is significantly worse, by Fisher’s '
+    "randomisation test{} at the level {}. "
     "Without a mark, this experiment does not tell the two apart. Each cell is tested by itself: "
     "among a hundred cells without any real difference, about {} would be marked."
 )
@@ -186,14 +187,12 @@ def _explanations(results: Results) -> Iterable[Explanation]:
 
 def _test(test: Mapping[str, Any]) -> Markup:
     """The significance test in words."""
-    name, alpha = str(test.get("test", "fisher")), test.get("alpha", 0.05)
     permutations = test.get("permutations")
     return _MARKS.format(
         method(str(test.get("reference", "dla"))).label,
-        "Fisher’s randomisation test" if name == "fisher" else name,
         f" with {in_words(permutations)} permutations" if permutations else "",
-        in_words(alpha),
-        in_words(100.0 * alpha),
+        in_words(test.get("alpha", 0.05)),
+        in_words(100.0 * test.get("alpha", 0.05)),
     )
 
 

@@ -13,7 +13,7 @@ from dualrank.data.log.reading_report import ReadingReport
 from dualrank.diagnostics.diagnosis import Diagnosis
 from dualrank.evaluation.click_check import CLEAR, Lead
 from dualrank.learning.model import Model
-from dualrank.report.diagnosis_sheet import curves_exhibits, verdict_sentence
+from dualrank.report.diagnosis_report import curves_exhibits, verdict_sentence
 from dualrank.report.drawing import EDGE, LEGEND, few_ticks, new_figure, plain, title
 from dualrank.report.sheet import Exhibit, Section, Sheet
 from dualrank.report.table import Cell, Row, Table

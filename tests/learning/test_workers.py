@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from dualrank.learning.checkpoint import read_checkpoint
-from dualrank.learning.feedback import Batch
-from dualrank.learning.workers import Team
+from dualrank.learning.workers import Workers
+from dualrank.rankers.batch import Batch
 
-SCRIPT = Path(__file__).with_name("team_run.py")
+SCRIPT = Path(__file__).with_name("workers_run.py")
 STEPS = 60
 sys.path.insert(0, str(SCRIPT.parent))
-from team_run import learn  # noqa: E402
+from workers_run import learn  # noqa: E402
 
 
 def run_two(folder, *words):
@@ -47,8 +47,8 @@ def test_when_a_worker_dies_the_run_ends_with_a_word_and_goes_on_where_it_was(
     ended = run_two(tmp_path, 20, dying)
     assert ended.returncode != 0
     assert not (tmp_path / "learned.npz").exists()
-    sentence = "another worker of this training has gone at step 20 of 60; the same command goes on"
-    assert sentence in ended.stderr
+    assert "another worker of this training has gone at step 20 of 60;" in ended.stderr
+    assert "; the same training goes on at 20" in ended.stderr
     assert read_checkpoint(tmp_path / "checkpoint").values["step"] == 20
     # One process goes on with the checkpoint of two.
     went_on = learn(STEPS, tmp_path / "checkpoint")
@@ -57,18 +57,21 @@ def test_when_a_worker_dies_the_run_ends_with_a_word_and_goes_on_where_it_was(
 
 @pytest.mark.parametrize("size", [1, 2, 3, 9])
 def test_shares_of_a_batch_are_the_batch(size):
-    batch = Batch(np.arange(14).reshape(7, 2), np.eye(7, 2, dtype=np.float32), 20, np.arange(7))
-    shares = [Team(rank, size).share(batch) for rank in range(size)]
-    for name in ("documents", "labels", "contexts"):
-        together = np.concatenate([getattr(share, name) for share in shares])
+    labels = np.eye(7, 2, dtype=np.float32)
+    batch = Batch(np.arange(14).reshape(7, 2), labels, 20, np.arange(7), np.arange(7, 14))
+    shares = [batch.share(worker, size) for worker in range(size)]
+    for name in ("documents", "labels", "contexts", "queries"):
+        joined = np.concatenate([getattr(share, name) for share in shares])
         whole = getattr(batch, name)
-        assert sorted(together.tolist()) == sorted(whole.tolist())
+        assert sorted(joined.tolist()) == sorted(whole.tolist())
     assert {share.drawn for share in shares} == {20}
 
 
 def test_alone_nothing_is_copied_or_sent():
     batch = Batch(np.zeros((1, 2), np.int32), np.zeros((1, 2), np.float32), 1)
     tensors = [torch.ones(2)]
-    assert Team().share(batch) is batch
-    assert Team().sum(tensors) is tensors
-    assert Team.current() == Team(0, 1)
+    assert batch.share(0, 1) is batch
+    assert Workers().sum(tensors) is tensors
+    assert Workers.current() == Workers(0, 1)
+    assert Workers().any(True)
+    assert not Workers().any(False)

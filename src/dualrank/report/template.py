@@ -1,0 +1,33 @@
+"""The HTML of pages and tables, which stands in `templates/`."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from dualrank.report.in_words import numbers_in_words
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+def render(template: str, **content: Any) -> Markup:
+    """A template filled in; everything that is not `Markup` is escaped."""
+    return Markup(_environment().get_template(template).render(**content))
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("dualrank.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["numbers"] = numbers_in_words
+    return environment
