@@ -15,7 +15,6 @@ from dualrank.cli.options import Typed, Without, add_command, imports
 from dualrank.errors import SettingsError
 
 if TYPE_CHECKING:
-    from decimal import Decimal
     from textwrap import TextWrapper
 
 
@@ -35,7 +34,7 @@ class Settings:
     columns: Annotated[Mapping[str, str], "Repeatable."] = field(default_factory=dict)
     share: Annotated[float, "A share.", {"name": "--part", "min": 0, "max": 1}] = 0.5
     seed: int = 0
-    hidden: Decimal | None = None
+    unspoken: int | None = None
 
     def __post_init__(self) -> None:
         if self.first_step < 0:
@@ -134,7 +133,7 @@ def test_help_tells_fields_and_defaults(work, monkeypatch):
                   "--check", "--no-check", "Do something."):  # fmt: skip
         assert words in shown
     assert "--no-quiet" not in shown
-    assert "--hidden" not in shown
+    assert "--unspoken" not in shown
 
 
 def test_a_field_of_two_dataclasses_is_one_option():
