@@ -1,35 +1,32 @@
-"""Models for other programs: ONNX that scores alike, labels that clicks owe to relevance."""
+"""ONNX that scores as the model does, or is not written."""
 
 import numpy as np
 import onnxruntime
 import pytest
+import torch
 
-from dualrank.clicks.sampling import sample_log
-from dualrank.data.click_log import ClickLog, Column
 from dualrank.data.dataset import Dataset
-from dualrank.data.letor.reader import read_letor
-from dualrank.data.letor.writer import write_letor
-from dualrank.data.lists import PADDING, RankedLists
 from dualrank.data.scaling import Scaler
-from dualrank.engines.onnx import debiased_labels, export_onnx
-from dualrank.errors import DataError
+from dualrank.engines.onnx import export_onnx
+from dualrank.errors import DataError, SettingsError
 from dualrank.learning.model import Model
-from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN, Linear
+from dualrank.rankers.ranking_svm import RankingSVM
 
 
 def random_model(dataset, ranker, scaling):
     scaler = Scaler.fit(dataset.features, kind=scaling)
     network = ranker.build(scaler.output_count, seed=1)
     rng = np.random.default_rng(0)
-    for parameter in network.parameters():
-        values = rng.normal(0, 0.3, parameter.shape).astype(np.float32)
-        parameter.data.copy_(parameter.data.new_tensor(values))
-    return Model(network, scaler)
+    for tensor in network.tensors().values():
+        tensor.copy_(torch.from_numpy(rng.normal(0, 0.3, tensor.shape)))
+    return Model(network, scaler, kind=ranker.kind)
 
 
 @pytest.mark.parametrize("scaling", ["none", "standard", "minmax", "log"])
-@pytest.mark.parametrize("ranker", [Linear(), DNN((8, 4)), DNN((8,), elu_output=True)])
+@pytest.mark.parametrize(
+    "ranker", [Linear(), DNN((8, 4)), DNN((8,), elu_output=True), RankingSVM()]
+)
 def test_onnx_scores_as_the_model_does(dataset, tmp_path, ranker, scaling):
     model = random_model(dataset, ranker, scaling)
     difference = export_onnx(model, tmp_path / "m.onnx")
@@ -46,59 +43,16 @@ def test_onnx_drops_the_same_constant_columns(dataset, tmp_path):
     assert export_onnx(model, tmp_path / "m.onnx", wide) <= 1e-5
 
 
+def test_a_ranker_without_layers_is_refused(dataset, tmp_path, monkeypatch):
+    model = random_model(dataset, Linear(), "standard")
+    monkeypatch.setattr(type(model.ranker), "layers", lambda self: None)
+    with pytest.raises(SettingsError, match="a ranker of kind linear has no layers that ONNX"):
+        export_onnx(model, tmp_path / "m.onnx")
+
+
 def test_a_model_that_onnx_does_not_match_is_not_written(dataset, tmp_path, monkeypatch):
     model = random_model(dataset, Linear(), "standard")
     monkeypatch.setattr(type(model), "predict", lambda self, data: np.full(len(data), 9.0))
     with pytest.raises(DataError, match="not written: ONNX and the model differ by"):
         export_onnx(model, tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_labels_are_weighted_clicks_per_session():
-    """Document 1 stood second in six sessions and first in three."""
-    lists = RankedLists(np.array([[0, 1], [1, PADDING]], np.int32), np.array([0, 0], np.int32))
-    log = ClickLog(
-        lists,
-        np.array([0, 0, 1, 1], np.int32),
-        np.array([[1, 0], [0, 1], [1, 0], [0, 0]], bool),
-        np.array([4, 2, 1, 2]),
-    )
-    data = Dataset.from_arrays(np.eye(3), [7, 7, 8], doc_ids=["a", "b", "c"])
-    found = debiased_labels(log, data, Propensity.of([1.0, 0.25]))
-    assert found.grades.tolist() == pytest.approx([4 / 6, (2 * 4 + 1) / 9])
-    assert found.ids_of_documents().tolist() == ["a", "b"]
-    clipped = debiased_labels(log, data, Propensity.of([1.0, 0.25]), max_weight=2.0)
-    assert clipped.grades[1] == pytest.approx((2 * 2 + 1) / 9)
-
-
-def test_labels_are_weighted_by_the_context_of_each_session():
-    lists = RankedLists(np.array([[0, 1]], np.int32), np.array([0], np.int32))
-    log = ClickLog(
-        lists,
-        np.array([0, 0, 0], np.int32),
-        np.array([[0, 1], [0, 1], [0, 0]], bool),
-        np.array([2, 3, 5]),
-        columns={"device": Column(("desk", "phone"), np.array([0, 1, 1], np.int32))},
-    )
-    data = Dataset.from_arrays(np.eye(2), [7, 7], doc_ids=["a", "b"])
-    curves = {"phone": {"examination": [1.0, 0.1]}, "desk": {"examination": [1.0, 0.5]}}
-    given = Propensity(np.array([1.0, 0.2]), "x", details={"context": "device", "contexts": curves})
-    assert debiased_labels(log, data, given).grades[1] == pytest.approx((2 * 2 + 3 * 10) / 10)
-
-
-def test_with_the_true_propensities_labels_are_relevance(dataset, lists, user, tmp_path):
-    log = sample_log(dataset, lists, user, 300_000, np.random.default_rng(0))
-    labels = debiased_labels(log, dataset, Propensity.of(user.curve))
-    relevance = user.perceived_relevance(dataset.grades, 4) * user.curve[0]
-    ids = dict(zip(dataset.ids_of_documents().tolist(), relevance.tolist(), strict=True))
-    expected = np.array([ids[name] for name in labels.ids_of_documents().tolist()])
-    # Some 250 labels with at least 4,000 sessions each and weights up to 3.4.
-    error = np.sqrt(expected * 3.4 / 4_000)
-    assert (np.abs(labels.grades - expected) / error).max() < 5
-    write_letor(labels, tmp_path / "labels.txt")
-    assert read_letor(tmp_path / "labels.txt").grades.tolist() == labels.grades.tolist()
-
-
-def test_a_curve_that_is_too_short_is_refused(log, dataset):
-    with pytest.raises(DataError, match="show 6 documents, but the propensity knows 2"):
-        debiased_labels(log, dataset, Propensity.of([1.0, 0.5]))

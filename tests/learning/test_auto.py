@@ -10,13 +10,11 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.interventions import join_lists
 from dualrank.data.lists import top_lists
 from dualrank.errors import SettingsError
-from dualrank.learning.auto import (
-    choose_by_clicks,
-    choose_by_grades,
-    doubt,
-    harvested_propensity,
-)
+from dualrank.learning.auto import candidates, harvested_propensity
+from dualrank.learning.choice import choose_by_clicks, choose_by_grades, doubt
+from dualrank.learning.feedback import SimulatedClicks
 from dualrank.learning.fit import fit
+from dualrank.learning.plan import Plan
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import Linear
 from dualrank.rankers.ranking_svm import RankingSVM
@@ -48,21 +46,21 @@ def biased(data):
 
 def test_dual_learning_is_taken_where_it_is_clearly_ahead(data, biased):
     model = fit(biased, data, method="auto", ranker=Linear(), settings=SETTINGS, validation=0.2)
-    told = model.training["auto"]
+    why = model.training["auto"]
     assert model.training["method"] == "auto"
-    assert told["chosen"] == "dla"
-    assert "better than naive by" in told["why"]
-    assert told["leads"]["dla"]["gain"] > 2 * told["leads"]["dla"]["error"]
-    assert "no query–document pair was seen" in told["not_harvested"]
+    assert why["chosen"] == "dla"
+    assert "better than naive by" in why["why"]
+    assert why["leads"]["dla"]["gain"] > 2 * why["leads"]["dla"]["error"]
+    assert "no query–document pair was seen" in why["not_harvested"]
     assert model.propensity.method == "dual learning"
 
 
 def test_without_a_clear_lead_it_stays_naive(data):
     few = sample_log(data, top_lists(data, data.features @ [0.5, 1.0]), PositionBasedUser(), 300, 1)
     model = fit(few, data, method="auto", ranker=Linear(), settings=SETTINGS, validation=0.2)
-    told = model.training["auto"]
-    assert told["chosen"] == "naive"
-    assert "no correction is clearly ahead" in told["why"]
+    why = model.training["auto"]
+    assert why["chosen"] == "naive"
+    assert "no correction is clearly ahead" in why["why"]
     assert model.propensity is None
 
 
@@ -72,9 +70,9 @@ def test_several_rankers_in_the_log_make_harvesting_a_candidate(data):
     )
     log = sample_log(data, lists, PositionBasedUser(), 200_000, 1)
     assert isinstance(harvested_propensity(log), Propensity)
-    told = fit(log, data, method="auto", ranker=Linear(), settings=SETTINGS).training["auto"]
-    assert set(told["leads"]) == {"ipw", "dla"}
-    assert "not_harvested" not in told
+    why = fit(log, data, method="auto", ranker=Linear(), settings=SETTINGS).training["auto"]
+    assert set(why["leads"]) == {"ipw", "dla"}
+    assert "not_harvested" not in why
     svm = fit(log, data, method="auto", ranker=RankingSVM()).training["auto"]
     assert set(svm["leads"]) == {"ipw"}
 
@@ -88,9 +86,9 @@ def test_a_blurred_harvest_is_no_candidate(data):
 def test_judged_queries_decide_where_there_are_some(data, biased):
     judged = collection(5)
     model = fit(biased, data, method="auto", ranker=Linear(), settings=SETTINGS, validation=judged)
-    told = model.training["auto"]
-    assert f"ndcg@10 on {QUERIES} judged queries: naive 0." in told["why"]
-    assert told["chosen"] == "dla"
+    why = model.training["auto"]
+    assert f"ndcg@10 on {QUERIES} judged queries: naive 0." in why["why"]
+    assert why["chosen"] == "dla"
 
 
 def test_the_best_of_the_clear_leads_is_taken(data, biased):
@@ -141,10 +139,25 @@ def test_users_who_leave_after_a_click_are_not_corrected_by_position(data):
     lists = top_lists(data, data.features @ [0.5, 1.0])
     log = sample_log(data, lists, CascadeUser(), 200_000, 1)
     assert "sessions click a second time 0.00 times as often" in doubt(log)
-    told = fit(log, data, method="auto", ranker=Linear(), settings=SETTINGS).training["auto"]
-    assert told["chosen"] == "naive"
-    assert told["why"].startswith("sessions click a second time")
+    why = fit(log, data, method="auto", ranker=Linear(), settings=SETTINGS).training["auto"]
+    assert why["chosen"] == "naive"
+    assert why["why"].startswith("sessions click a second time")
 
 
 def test_position_based_clicks_raise_no_doubt(biased):
     assert doubt(biased) is None
+
+
+def test_candidates_are_what_the_log_and_the_ranker_allow(data, biased):
+    plans, not_harvested = candidates(biased, Plan("auto", ranker=Linear(), settings=SETTINGS))
+    assert {name: plan.way.name for name, plan in plans.items()} == {"naive": "naive", "dla": "dla"}
+    assert all(plan.settings == SETTINGS for plan in plans.values())
+    assert "no query–document pair was seen" in not_harvested
+    plans, _ = candidates(biased, Plan("auto", ranker=RankingSVM()))
+    assert set(plans) == {"naive"}
+
+
+def test_a_source_without_a_log_cannot_be_chosen_by(data):
+    clicks = SimulatedClicks(data, top_lists(data, data.features[:, 0]), PositionBasedUser())
+    with pytest.raises(SettingsError, match="chooses by clicks that are held out of a log"):
+        fit(clicks, data, method="auto")

@@ -99,7 +99,7 @@ def test_a_missing_file_and_a_directory_are_refused(tmp_path):
 
 def test_a_safetensors_file_of_others_is_refused(path):
     path.write_bytes(save({"weight": torch.zeros(2)}))
-    with pytest.raises(CheckpointError, match="checkpoint format None, this version reads 1"):
+    with pytest.raises(CheckpointError, match="checkpoint format None, this version reads 2"):
         read_checkpoint(path)
 
 
@@ -107,10 +107,10 @@ def test_another_format_version_is_refused(path):
     whole = path.read_bytes()
     (length,) = struct.unpack("<Q", whole[:8])
     header = json.loads(whole[8 : 8 + length])
-    header["__metadata__"]["format"] = "2"
+    header["__metadata__"]["format"] = "1"
     text = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + whole[8 + length :])
-    with pytest.raises(CheckpointError, match="checkpoint format 2, this version reads 1"):
+    with pytest.raises(CheckpointError, match="checkpoint format 1, this version reads 2"):
         read_checkpoint(path)
 
 
@@ -129,6 +129,14 @@ def test_the_same_run_is_accepted_and_another_named(tmp_path):
     sentence = str(caught.value)
     assert "new was None and is 'x'; old was 2 and is None; seed was 1 and is 3" in sentence
     assert sentence.endswith("delete it or choose another directory")
+
+
+def test_of_nested_values_only_those_are_named_that_differ(tmp_path):
+    saved = {"settings": {"seed": 1, "rates": {"a": 0.1}}, "details": {}}
+    require_same_run(tmp_path, saved, saved)
+    now = {"settings": {"seed": 2, "rates": {"a": 0.1}}, "details": {}}
+    with pytest.raises(CheckpointError, match=r"run: settings\.seed was 1 and is 2; delete"):
+        require_same_run(tmp_path, saved, now)
 
 
 def only_checkpoint_in(folder):

@@ -1,80 +1,116 @@
-"""The naive twin: the same ranker without correction, and an honest comparison with it."""
+"""Which of two models is better: clicks or grades decide that neither was trained on."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from dualrank.learning.twin import fit_twin
 
+from dualrank.clicks.position_based import PositionBasedUser
+from dualrank.clicks.sampling import sample_log
+from dualrank.data.lists import top_lists
+from dualrank.errors import DataError
+from dualrank.evaluation.click_check import ClickCheck, hold_out
+from dualrank.evaluation.evaluator import evaluate
+from dualrank.learning.choice import choose
 from dualrank.learning.fit import fit
+from dualrank.learning.plan import Plan
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN
 from dualrank.rankers.ranking_svm import RankingSVM
 from dualrank.settings import TrainingSettings
 
 QUICK = TrainingSettings(steps=40, batch_size=32, validate_every=10)
-SAME = {"ranker": DNN((8,)), "scaling": "standard", "settings": QUICK}
+PLAN = Plan(ranker=DNN((8,)), settings=QUICK)
 
 
-@pytest.mark.parametrize("validation", [0.3, "judged"])
-def test_the_twin_is_the_naive_ranker_of_the_same_settings(log, dataset, make_dataset, validation):
-    options = {**SAME, "validation": make_dataset(seed=5) if validation == "judged" else 0.3}
-    model, twin = fit_twin(fit(log, dataset, **options), log, dataset, **options)
-    alone = fit(log, dataset, method="naive", **options)
-    assert np.array_equal(twin.predict(dataset), alone.predict(dataset))
-    told = model.training["twin"]
-    assert told["history"] == alone.training["history"]
-    assert told["chosen"] in ("dla", "naive")
-    assert set(told["leads"]) == {"dla"}
-    json.dumps(model.training)
+def both(log, dataset, plan):
+    """The model of a plan, and the naive one of the same plan."""
+    plans = {plan.way.name: plan, "naive": plan.for_method("naive")}
+    return {name: fit(log, dataset, each) for name, each in plans.items()}
 
 
-def test_the_lead_on_judged_queries_is_the_difference_of_the_metric(log, dataset, make_dataset):
+def test_by_clicks_the_lead_is_that_on_the_queries_which_both_held_out(log, dataset):
+    plan = PLAN.with_options(validation=0.3)
+    models = both(log, dataset, plan)
+    choice = choose(models, log, dataset, plan)
+    _, held_out = hold_out(log, 0.3, QUICK.seed)
+    scores = {name: model.predict(dataset) for name, model in models.items()}
+    expected = ClickCheck(held_out).lead(scores["dla"], over=scores["naive"])
+    assert choice.leads == {"dla": expected}
+    assert choice.chosen == ("dla" if expected.is_clear else "naive")
+    assert expected.gain != 0
+    assert json.loads(json.dumps(choice.to_dict()))["leads"]["dla"]["gain"] == expected.gain
+
+
+def test_the_naive_model_differs_from_the_plan_by_its_method_alone(log, dataset):
+    plan = PLAN.with_options(validation=0.3, position_model="network")
+    naive = both(log, dataset, plan)["naive"]
+    alone = fit(log, dataset, method="naive", ranker=DNN((8,)), settings=QUICK, validation=0.3)
+    assert np.array_equal(naive.predict(dataset), alone.predict(dataset))
+    assert naive.training == alone.training
+
+
+def test_by_grades_the_lead_is_the_difference_of_the_metric(log, dataset, make_dataset):
     judged = make_dataset(seed=5)
-    options = {**SAME, "validation": judged}
-    model, twin = fit_twin(fit(log, dataset, **options), log, dataset, **options)
-    from dualrank.evaluation.evaluator import evaluate
+    plan = PLAN.with_options(validation=judged)
+    models = both(log, dataset, plan)
+    choice = choose(models, log, dataset, plan)
+    values = {
+        name: evaluate(model.predict(judged), judged, ["ndcg@10"])["ndcg@10"]
+        for name, model in models.items()
+    }
+    assert choice.leads["dla"].gain == pytest.approx(values["dla"] - values["naive"])
+    assert choice.chosen == max(values, key=values.get)
 
-    ours, theirs = (evaluate(m.predict(judged), judged, ["ndcg@10"]) for m in (model, twin))
-    gain = model.training["twin"]["leads"]["dla"]["gain"]
-    assert gain == pytest.approx(ours["ndcg@10"] - theirs["ndcg@10"])
+
+def test_a_correction_that_is_clearly_better_is_chosen(make_dataset):
+    """A logging ranker that sorts by noise: clicks follow the position, relevance does not."""
+    dataset = make_dataset(queries=400, lengths=(8, 11))
+    noise = np.random.default_rng(0).normal(size=dataset.document_count)
+    log = sample_log(dataset, top_lists(dataset, noise, 8), PositionBasedUser(), 60_000, 1)
+    shown_first = np.zeros(dataset.document_count, np.float32)
+    for position in range(8):
+        shown = log.lists.documents[:, position]
+        shown_first[shown[shown >= 0]] = -position
+    models = {"naive": Fixed(shown_first), "dla": Fixed(dataset.features @ [1, 0.5, 0, 0, 0])}
+    choice = choose(models, log, dataset, PLAN.with_options(validation=0.3))
+    assert choice.chosen == "dla"
+    assert choice.leads["dla"].is_clear
+    backwards = {"naive": models["dla"], "dla": models["naive"]}
+    assert choose(backwards, log, dataset, PLAN.with_options(validation=0.3)).chosen == "naive"
 
 
-def test_where_a_click_ends_the_session_the_model_is_not_praised(log, dataset, monkeypatch):
-    monkeypatch.setattr("dualrank.learning.twin.doubt", lambda _: "a click ends the session")
-    options = {**SAME, "validation": 0.3}
-    model, _ = fit_twin(fit(log, dataset, **options), log, dataset, **options)
-    assert model.training["twin"]["chosen"] == "naive"
-    assert model.training["twin"]["why"] == "a click ends the session"
+class Fixed:
+    """A model that has its scores already."""
+
+    def __init__(self, scores):
+        self._scores = scores
+
+    def predict(self, dataset):
+        return self._scores
+
+
+def test_where_a_click_ends_the_session_the_correction_is_not_praised(log, dataset, monkeypatch):
+    monkeypatch.setattr("dualrank.learning.choice.doubt", lambda _: "a click ends the session")
+    plan = PLAN.with_options(validation=0.3)
+    best = {"naive": Fixed(-dataset.grades), "dla": Fixed(dataset.grades)}
+    choice = choose(best, log, dataset, plan)
+    assert (choice.chosen, choice.why) == ("naive", "a click ends the session")
+    assert choice.leads["dla"].gain > 0
 
 
 def test_where_nothing_is_held_out_nothing_is_claimed(log, dataset):
-    options = {**SAME, "validation": 0}
-    model, _ = fit_twin(fit(log, dataset, **options), log, dataset, **options)
-    assert "chosen" not in model.training["twin"]
-    assert model.training["twin"]["why"] == "nothing was held out to compare the two by"
+    plan = PLAN.with_options(validation=0)
+    with pytest.raises(DataError, match="nothing was held out to compare the models by"):
+        choose(both(log, dataset, plan), log, dataset, plan)
 
 
-def test_a_ranking_svm_has_seen_all_clicks(log, dataset):
-    options = {**SAME, "ranker": RankingSVM(C=1.0), "validation": 0.1}
+def test_ranking_svms_hold_the_same_queries_out_and_are_compared_too(log, dataset):
     given = Propensity.of([1.0, 0.9, 0.7, 0.5, 0.4, 0.3])
-    model = fit(log, dataset, method="ipw", propensity=given, **options)
-    model, _ = fit_twin(model, log, dataset, **options)
-    assert "all clicks" in model.training["twin"]["why"]
-
-
-def test_an_interrupted_twin_goes_on(log, dataset, tmp_path):
-    options = {**SAME, "settings": replace(QUICK, checkpoint_every=5), "validation": 0.3}
-    model = fit(log, dataset, **options)
-    whole, _ = fit_twin(model, log, dataset, **options)
-
-    def pull_the_plug(done, total):
-        if done == 20:
-            raise KeyboardInterrupt
-
-    path = tmp_path / "twin"
-    with pytest.raises(KeyboardInterrupt):
-        fit_twin(model, log, dataset, checkpoint=path, progress=pull_the_plug, **options)
-    resumed, _ = fit_twin(model, log, dataset, checkpoint=path, **options)
-    assert resumed.training == whole.training
+    plan = Plan("ipw", RankingSVM(C=1.0), propensity=given, validation=0.3)
+    models = both(log, dataset, plan)
+    rest, held_out = hold_out(log, 0.3, 0)
+    on_rest = fit(rest, dataset, plan.with_options(validation=0))
+    assert np.array_equal(models["ipw"].predict(dataset), on_rest.predict(dataset))
+    choice = choose(models, log, dataset, plan)
+    assert choice.leads["ipw"].queries <= len(np.unique(held_out.lists.queries))

@@ -13,43 +13,54 @@ from dualrank.evaluation.evaluator import evaluate
 from dualrank.learning.extracted_relevance import extract_relevance, scaled_to_clicks
 from dualrank.learning.feedback import EstimatedRelevance
 from dualrank.learning.fit import fit
+from dualrank.learning.plan import Plan
 from dualrank.learning.validation import OnHeldOutClicks
 from dualrank.rankers.network import Linear
+from dualrank.rankers.ranker import Ranker
 from dualrank.rankers.ranking_svm import RankingSVM
 from dualrank.settings import TrainingSettings
 
 SHORT = TrainingSettings(steps=150, batch_size=128)
 
 
+def displayed(relevance, log):
+    """The relevance that all sessions displayed."""
+    return (log.sessions_per_list[:, None] * log.lists.gather(relevance)).sum()
+
+
+def plan(name, min_sessions):
+    return Plan("click-model", click_model=name, min_sessions=min_sessions)
+
+
 def test_lists_with_few_sessions_are_left_out(log):
     per_list = log.sessions_per_list
     limit = int(np.median(per_list))
-    kept, relevance = extract_relevance(log, "dbn", limit)
+    kept, relevance = extract_relevance(log, plan("dbn", limit))
     assert len(kept.lists) == (per_list >= limit).sum()
     gone = np.setdiff1d(log.lists.documents[log.lists.mask], kept.lists.documents)
     assert (relevance[gone] == 0).all()
     assert (relevance[kept.lists.documents[kept.lists.mask]] > 0).all()
 
 
-def test_labels_are_the_relevance_of_the_model(log):
-    kept, relevance = extract_relevance(log, "ubm", 1)
-    expected = click_model("ubm").fit(log).relevance_of_pairs().values
+def test_labels_are_the_relevance_of_the_model_on_the_scale_of_clicks(log):
+    kept, relevance = extract_relevance(log, plan("ubm", 1))
+    found = click_model("ubm").fit(log).relevance_of_pairs().values
+    expected = found * log.clicks_per_list.sum() / displayed(found, log)
     batch = EstimatedRelevance(kept, relevance).draw(64, np.random.default_rng(0))
     assert batch.drawn == 64
     for documents, labels in zip(batch.documents, batch.labels, strict=True):
         shown = documents >= 0
-        np.testing.assert_allclose(labels[shown], expected[documents[shown]], rtol=1e-6)
+        np.testing.assert_allclose(labels[shown], expected[documents[shown]], rtol=1e-5)
         assert (labels[~shown] == 0).all()
 
 
 def test_a_session_has_as_much_scaled_relevance_as_clicks(log):
     for name in ("ubm", "dbn"):
-        kept, relevance = extract_relevance(log, name, 1)
-        scaled = scaled_to_clicks(relevance, kept)
-        total = (kept.sessions_per_list[:, None] * kept.lists.gather(scaled)).sum()
-        assert total == pytest.approx(kept.clicks_per_list.sum(), rel=1e-4)
-        shown = relevance > 0
-        np.testing.assert_allclose(np.ptp(np.log(scaled[shown] / relevance[shown])), 0, atol=1e-5)
+        kept, relevance = extract_relevance(log, plan(name, 1))
+        clicks = kept.clicks_per_list.sum()
+        assert displayed(relevance, kept) == pytest.approx(clicks, rel=1e-4)
+        smaller = scaled_to_clicks(relevance / 7, kept)
+        np.testing.assert_allclose(smaller, relevance, rtol=1e-4)
     nothing = np.zeros_like(relevance)
     assert (scaled_to_clicks(nothing, kept) == 0).all()
 
@@ -96,14 +107,16 @@ def test_the_model_says_what_it_was_trained_on(bayesian_world):
 
 def test_held_out_lists_are_valued_by_their_relevance(dataset, log):
     class Perfect:
+        predict_lists = Ranker.predict_lists
+
         def __init__(self, scores):
             self.scores = scores
 
-        def predict(self, features):
+        def predict(self, features, offsets=None):
             return self.scores[features[:, 0].astype(int)]
 
     number = np.arange(dataset.document_count, dtype=np.float32)[:, None]
-    _, relevance = extract_relevance(log, "pbm", 1)
+    _, relevance = extract_relevance(log, plan("pbm", 1))
     relevance = np.pad(relevance, (0, dataset.document_count - len(relevance)))
     check = OnHeldOutClicks(number, log, lambda: None, relevance=relevance)
     best, worst = (check.value(check.measure(Perfect(sign * relevance))) for sign in (1, -1))
@@ -113,16 +126,29 @@ def test_held_out_lists_are_valued_by_their_relevance(dataset, log):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"method": "dla", "click_model": "dbn"}, "method dla extracts no relevance"),
-        ({"method": "naive", "min_sessions": 3}, "method naive extracts no relevance"),
+        (
+            {"method": "dla", "click_model": "dbn"},
+            "method dla takes no click model; click-model does",
+        ),
+        (
+            {"method": "naive", "min_sessions": 3},
+            "method naive takes no min_sessions; click-model does",
+        ),
         ({"method": "click-model", "click_model": "psychic"}, "unknown click model 'psychic'"),
         ({"method": "click-model", "min_sessions": 0}, "min_sessions is at least 1, not 0"),
-        ({"method": "click-model", "ranker": RankingSVM()}, "learns from clicks, not from"),
     ],
 )
 def test_what_does_not_go_together_is_refused(dataset, log, options, sentence):
     with pytest.raises(SettingsError, match=sentence):
         fit(log, dataset, **options)
+
+
+def test_a_ranking_svm_learns_from_extracted_relevance_too(bayesian_world):
+    data, log = bayesian_world
+    model = fit(log, data, method="click-model", ranker=RankingSVM(C=10.0))
+    naive = fit(log, data, method="naive", ranker=RankingSVM(C=10.0))
+    ours, theirs = (evaluate(m.predict(data), data, ["ndcg@10"])["ndcg@10"] for m in (model, naive))
+    assert ours > theirs
 
 
 def test_a_log_of_rare_lists_has_nothing_to_extract(dataset, log):

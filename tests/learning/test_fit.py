@@ -16,6 +16,7 @@ from dualrank.data.lists import RankedLists, top_lists
 from dualrank.errors import CheckpointError, DataError, SettingsError
 from dualrank.evaluation.evaluator import evaluate
 from dualrank.evaluation.propensity_error import inverse_propensity_mse
+from dualrank.learning.feedback import Judgments, SimulatedClicks
 from dualrank.learning.fit import fit
 from dualrank.learning.model import Model
 from dualrank.propensity.propensity import Propensity
@@ -243,7 +244,8 @@ def test_validation_data_need_grades(log, dataset):
         ({"method": "naive", "propensity": TRUTH}, "method naive takes no propensity; ipw does"),
         (
             {"ranker": RankingSVM()},
-            "the Ranking SVM has no dual learning; use method ipw or naive",
+            "a ranker of kind svm takes all clicks at once, so that nothing is learned beside it "
+            "as by dla; use method ipw or naive",
         ),
         (
             {"position_model": "tree"},
@@ -259,11 +261,11 @@ def test_validation_data_need_grades(log, dataset):
         ),
         (
             {"method": "naive", "position_model": "network"},
-            "method naive learns no examination, so it takes no position model",
+            "method naive takes no position model; dla does",
         ),
         (
             {"method": "naive", "context": "device"},
-            "method naive has no curves, so it takes no context",
+            "method naive takes no context; dla and ipw do",
         ),
         (
             {"method": "ipw", "propensity": TRUTH, "context": "device"},
@@ -274,9 +276,10 @@ def test_validation_data_need_grades(log, dataset):
             "the propensity has no curves by device, but by layout",
         ),
         (
-            {"method": "naive", "ranker": RankingSVM(), "context": "device"},
-            "the Ranking SVM knows one curve, so it takes no context",
+            {"method": "ipw", "ranker": RankingSVM(), "propensity": TRUTH, "context": "device"},
+            "the propensity has no curves by device",
         ),
+        ({"depth": 3}, "a training has no option 'depth'"),
         ({"validation": 1.0}, "validation is a share between 0 and 1, not 1.0"),
         ({"validation": -0.1}, "validation is a share between 0 and 1, not -0.1"),
         (
@@ -393,8 +396,9 @@ def test_an_interrupted_fit_is_resumed_to_the_same_model(log, dataset, tmp_path)
     ("change", "named"),
     [
         ({"method": "naive"}, "method was 'ipw' and is 'naive'"),
-        ({"ranker": DNN((4,))}, "sizes was"),
+        ({"ranker": DNN((4,))}, "ranker_settings.hidden was [8] and is [4]"),
         ({"ranker": DNN((8,), elu_output=True)}, "elu_output was False and is True"),
+        ({"ranker": Linear()}, "ranker was 'DNN' and is 'Linear'"),
         ({"scaling": "minmax"}, "scaling was 'standard' and is 'minmax'"),
         ({"validation": 0.3}, "validation was 0.1 and is 0.3"),
         ({"validation": "judged"}, "validation was 0.1 and is"),
@@ -428,3 +432,78 @@ def test_a_checkpoint_of_other_clicks_or_features_is_refused(log, dataset, tmp_p
     shifted = replace(dataset, features=dataset.features * 2)
     with pytest.raises(CheckpointError, match="data was"):
         fit(log, shifted, ranker=Linear(), settings=QUICK, checkpoint=path)
+
+
+class Noted:
+    """A source of labels of one's own: grades, with a note of every draw."""
+
+    def __init__(self, dataset, lists):
+        self.lists, self._source, self.draws = lists, Judgments(dataset, lists), []
+
+    def draw(self, size, rng):
+        self.draws.append(size)
+        return self._source.draw(size, rng)
+
+
+def test_any_source_of_labels_is_learned_from(dataset, lists, user, make_dataset):
+    judged = make_dataset(seed=5)
+    clicks = SimulatedClicks(dataset, lists, user, sessions=4)
+    options = {"validation": judged, "scaling": "none", "settings": QUICK}
+    model = fit(clicks, dataset, method="dla", ranker=DNN((8,)), **options)
+    assert len(model.training["history"]["values"]) == 4
+    assert model.propensity.depth == lists.depth
+    own = Noted(dataset, lists)
+    oracle = fit(own, dataset, method="naive", ranker=DNN((8,)), **options)
+    assert own.draws == [QUICK.batch_size] * QUICK.steps
+    same = fit(Judgments(dataset, lists), dataset, method="naive", ranker=DNN((8,)), **options)
+    assert np.array_equal(oracle.predict(dataset), same.predict(dataset))
+    svm = fit(clicks, dataset, method="naive", ranker=RankingSVM(C=10.0), **options)
+    assert svm.training["converged"]
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "click-model", "validation": 0}])
+def test_of_other_sources_than_logs_nothing_is_held_out_or_extracted(dataset, lists, options):
+    with pytest.raises(SettingsError, match="Judgments is no click log: nothing can be held out"):
+        fit(Judgments(dataset, lists), dataset, **options)
+
+
+def test_every_step_can_be_watched(log, dataset):
+    curves = []
+
+    def watch(step, loop):
+        scores = loop.ranker.predict(dataset.features)
+        curves.append((step, loop.correction.propensity().examination[-1], scores.std()))
+
+    fit(log, dataset, ranker=DNN((8,)), settings=QUICK, scaling="none", watch=watch)
+    steps, examination, spread = zip(*curves, strict=True)
+    assert steps == tuple(range(1, QUICK.steps + 1))
+    assert examination[-1] < examination[0]
+    assert spread[-1] > spread[0]
+
+
+@pytest.mark.parametrize("method", ["ipw", "dla"])
+def test_curves_by_device_are_used_by_every_ranker_that_can(wide, method):
+    """The Ranking SVM takes contexts too: each session is weighted by the curve of its own."""
+    log = log_by_device(wide, (0.5, 1.2), (5_000, 5_000))
+    curves = {
+        name: {"examination": (TRUTH.examination**eta).tolist()}
+        for name, eta in (("desk", 0.5), ("phone", 1.2))
+    }
+    given = replace(TRUTH, details={"context": "device", "contexts": curves})
+    recipe = {"method": method, "context": "device", "settings": QUICK, "validation": 0}
+    recipe |= {"propensity": given} if method == "ipw" else {}
+    ranker = RankingSVM(C=1.0) if method == "ipw" else Linear()
+    model = fit(log, wide, ranker=ranker, **recipe)
+    del recipe["context"]
+    common = fit(log, wide, ranker=ranker, **recipe)
+    assert not np.allclose(model.predict(wide), common.predict(wide), rtol=1e-3)
+
+
+def test_a_ranking_svm_that_goes_on_says_the_same_of_itself(log, dataset, tmp_path):
+    options = {"method": "naive", "ranker": RankingSVM(C=10.0), "settings": QUICK}
+    first, again = (
+        fit(log, dataset, checkpoint=tmp_path / "checkpoint", **options) for _ in range(2)
+    )
+    assert np.array_equal(first.predict(dataset), again.predict(dataset))
+    assert first.training == again.training
+    assert first.training["C"] == 10.0

@@ -15,7 +15,7 @@ from dualrank.data.scaling import Scaler
 from dualrank.errors import CheckpointError, DataError
 from dualrank.learning.model import Model
 from dualrank.propensity.propensity import Propensity
-from dualrank.rankers.network import Network
+from dualrank.rankers.network import DNN, Network
 
 FILES = ["ranker.safetensors", "propensity.json", "manifest.json"]
 
@@ -28,10 +28,8 @@ def features():
 @pytest.fixture
 def model(features):
     network = Network((4, 5, 1), elu_output=True, seed=2)
-    for parameter in network.parameters():
-        parameter.data += 0.3 * torch.randn(
-            parameter.shape, generator=torch.Generator().manual_seed(1)
-        )
+    for tensor in network.tensors().values():
+        tensor += 0.3 * torch.randn(tensor.shape, generator=torch.Generator().manual_seed(1))
     return Model(
         network,
         Scaler.fit(features),
@@ -88,7 +86,8 @@ def test_a_model_saved_over_another_replaces_it(model, folder, features):
 
 def test_the_manifest_holds_what_the_contract_says(folder):
     manifest = json.loads((folder / "manifest.json").read_text())
-    assert manifest["format"] == 1
+    assert manifest["format"] == 2
+    assert manifest["ranker"]["kind"] == "dnn"
     assert manifest["feature_count"] == 4
     assert manifest["feature_names"] == ["a", "b", "c", "d"]
     assert manifest["sha256"].keys() == {"ranker.safetensors", "propensity.json"}
@@ -179,10 +178,10 @@ def test_a_manifest_without_a_part_is_refused(folder, key):
         Model.load(folder)
 
 
-@pytest.mark.parametrize("content", ["[]", "3", '{"format": 2}', "{}", "null"])
+@pytest.mark.parametrize("content", ["[]", "3", '{"format": 3}', '{"format": 0}', "{}", "null"])
 def test_a_manifest_of_another_format_is_refused(folder, content):
     (folder / "manifest.json").write_text(content)
-    with pytest.raises(CheckpointError, match=r"manifest\.json: model format .* reads 1"):
+    with pytest.raises(CheckpointError, match=r"manifest\.json: model format .* reads up to 2"):
         Model.load(folder)
 
 
@@ -200,7 +199,34 @@ def test_a_scaling_that_does_not_fit_the_network_is_refused(folder, features):
     manifest = json.loads(path.read_text())
     manifest["scaler"] = Scaler.fit(features[:, :3]).to_dict()
     path.write_text(json.dumps(vouched_for(manifest)))
-    with pytest.raises(CheckpointError, match=r"manifest\.json: damaged: the scaling gives 3"):
+    with pytest.raises(CheckpointError, match=r"manifest\.json: damaged: "):
+        Model.load(folder)
+
+
+def test_a_ranker_of_an_unknown_kind_is_refused_and_needs_its_settings(folder, model, features):
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["ranker"]["kind"] = "forest"
+    path.write_text(json.dumps(vouched_for(manifest)))
+    with pytest.raises(CheckpointError, match="of kind 'forest', which is not one of dnn, linear"):
+        Model.load(folder)
+
+    class Forest(DNN):
+        kind = "forest"
+
+    loaded = Model.load(folder, ranker=Forest)
+    assert np.array_equal(loaded.predict(features), model.predict(features))
+    with pytest.raises(CheckpointError, match="of kind 'forest'"):
+        Model.load(folder, ranker=DNN)
+
+
+@pytest.mark.parametrize("description", [{"sizes": [4, 5]}, {"sizes": "x"}, {"inputs": 4}])
+def test_a_ranker_that_cannot_be_restored_is_refused(folder, description):
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["ranker"] = {"kind": "dnn", **description}
+    path.write_text(json.dumps(vouched_for(manifest)))
+    with pytest.raises(CheckpointError, match=r"model/\w"):
         Model.load(folder)
 
 

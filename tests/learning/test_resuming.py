@@ -152,7 +152,10 @@ def test_a_checkpoint_of_another_run_is_refused_and_the_difference_named(make_lo
     make_loop("dla", SETTINGS).run(checkpoint=path, identity=first)
     before = path.read_bytes()
     other = {"settings": {**first["settings"], "learning_rate": 0.5}, "data": "abc"}
-    with pytest.raises(CheckpointError, match="checkpoint: belongs to another run: settings was"):
+    with pytest.raises(
+        CheckpointError,
+        match=r"checkpoint: belongs to another run: settings\.learning_rate was 0\.2 and is 0\.5;",
+    ):
         make_loop("dla", SETTINGS).run(checkpoint=path, identity=other)
     with pytest.raises(CheckpointError, match="run: data was 'abc' and is 'def'; delete it or"):
         make_loop("dla", SETTINGS).run(checkpoint=path, identity={**first, "data": "def"})

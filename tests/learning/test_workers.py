@@ -47,10 +47,8 @@ def test_when_a_worker_dies_the_run_ends_with_a_word_and_goes_on_where_it_was(
     ended = run_two(tmp_path, 20, dying)
     assert ended.returncode != 0
     assert not (tmp_path / "learned.npz").exists()
-    sentence = (
-        "another worker of this training has gone at step 20 of 60; the same training goes on at 20"
-    )
-    assert sentence in ended.stderr
+    assert "another worker of this training has gone at step 20 of 60;" in ended.stderr
+    assert "; the same training goes on at 20" in ended.stderr
     assert read_checkpoint(tmp_path / "checkpoint").values["step"] == 20
     # One process goes on with the checkpoint of two.
     went_on = learn(STEPS, tmp_path / "checkpoint")

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from types import NoneType, UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -132,13 +131,11 @@ def _is_typed(context: typer.Context, name: str) -> bool:
 
 
 def _fields(kind: type) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
-    """The fields that are options; annotations of the others may name what is not imported."""
+    """The fields that are options, with their annotations."""
+    hints = get_type_hints(kind, include_extras=True)
     for field in dataclasses.fields(kind):
-        annotation: Any = field.type
-        if isinstance(annotation, str) and annotation.startswith("Annotated["):
-            annotation = eval(annotation, vars(sys.modules[kind.__module__]))
-        if get_origin(annotation) is Annotated:
-            yield field, annotation
+        if get_origin(hints[field.name]) is Annotated:
+            yield field, hints[field.name]
 
 
 def _option(

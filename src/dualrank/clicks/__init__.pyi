@@ -1,5 +1,15 @@
+from .browsing import ByLastClick as ByLastClick
+from .browsing import Chain as Chain
 from .browsing import Independent as Independent
+from .models.click_model import ClickModel as ClickModel
+from .models.em import EM as EM
+from .models.em import Prior as Prior
+from .models.fitted import Fitted as Fitted
+from .models.fitted import Layout as Layout
+from .models.pair_parameter import PairParameter as PairParameter
+from .models.registry import MODELS as MODELS
 from .models.registry import click_model as click_model
+from .models.registry import load_click_model as load_click_model
 from .position_based import PositionBasedUser as PositionBasedUser
 from .sampling import sample_click_counts as sample_click_counts
 from .sampling import sample_log as sample_log

@@ -75,7 +75,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 def require_same_run(path: Path, saved: dict[str, Any], now: dict[str, Any]) -> None:
     """Refuse to continue a run with other data or settings, and say what differs."""
-    now = json.loads(json.dumps(now))  # as it was saved: tuples are lists there
+    saved, now = _flat(saved), _flat(json.loads(json.dumps(now)))  # tuples are saved as lists
     differing = [
         f"{key} was {saved.get(key)!r} and is {now.get(key)!r}"
         for key in sorted(saved.keys() | now.keys())
@@ -86,6 +86,15 @@ def require_same_run(path: Path, saved: dict[str, Any], now: dict[str, Any]) -> 
             f"{path}: belongs to another run: {'; '.join(differing)}; "
             "delete it or choose another directory"
         )
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested values by their whole names, so that only those that differ are shown."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        inner = _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else None
+        flat |= inner or {f"{prefix}{name}": value}
+    return flat
 
 
 def _digest(tensors: dict[str, Tensor], text: str) -> str:

@@ -15,6 +15,7 @@ from dualrank.corrections.position_models import POSITION_MODELS
 from dualrank.data.dataset import Dataset
 from dualrank.data.scaling import KINDS
 from dualrank.errors import SettingsError
+from dualrank.learning.extracted_relevance import CLICK_MODEL, MIN_SESSIONS
 from dualrank.learning.methods import METHODS, Method, method_of
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN
@@ -155,10 +156,19 @@ class Plan:
             "scaling": self.scaling,
             "validation": _validation_name(self.validation),
         }
+        unless_given = {
+            "position_model": "variables" if self.context is None else "contextual",
+            "click_model": CLICK_MODEL,
+            "min_sessions": MIN_SESSIONS,
+        }
         for option in OPTIONS:
             value = getattr(self, option)
+            if value is None and option in self.way.takes:
+                value = unless_given.get(option)
+            if isinstance(value, Propensity):
+                value = json.loads(value.to_json())
             if value is not None:
-                described[option] = value if option != "propensity" else json.loads(value.to_json())
+                described[option] = value
         return described
 
 

@@ -21,7 +21,7 @@ logging ranker knew is taken for examination: the better the logger, the more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -242,6 +242,10 @@ class RegressionEM(Correction):
         """Examination the same at all positions."""
         return cls(torch.full((basis.depth,), 0.5))
 
+    def start(self, device: torch.device) -> None:
+        """Move p."""
+        self._p = self._p.to(device)
+
     def signal(self, scores: Tensor, shown: Shown) -> Signal:
         """Expected relevance for the ranker, expected examination for p."""
         gamma, c = torch.sigmoid(scores), shown.labels
@@ -249,7 +253,8 @@ class RegressionEM(Correction):
         skipped = (1 - c) / (1 - u)
         relevant = c + skipped * gamma * (1 - self._p)
         examined = (c + skipped * self._p * (1 - gamma)) * shown.weight
-        loss = -(c * torch.log(u) + (1 - c) * torch.log1p(-u)) * shown.weight
+        log_u = torch.log(self._p) + torch.nn.functional.logsigmoid(scores)
+        loss = -(c * log_u + (1 - c) * torch.log1p(-u)) * shown.weight
         return Signal(
             loss=loss.sum(),
             slope=(gamma - relevant) * shown.weight,
@@ -262,7 +267,19 @@ class RegressionEM(Correction):
         """Move p some of the way to the mean examination of these lists."""
         examined, shown = evidence
         mean = torch.where(shown > 0, examined / shown.clamp(min=1), self._p)
-        self._p = torch.lerp(self._p, mean, MOVE).clamp(1e-4, 1 - 1e-4)
+        self._p = (self._p + MOVE * (mean - self._p)).clamp(1e-4, 1 - 1e-4)
+
+    def propensity(self) -> Propensity:
+        """The examination that is believed, p."""
+        return Propensity.of(self._p.double().cpu().numpy(), method="regression-em")
+
+    def state(self) -> dict[str, Tensor]:
+        """p."""
+        return {"p": self._p}
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go on with p."""
+        self._p = state["p"].to(self._p.device)
 
 
 def _hidden_layer(

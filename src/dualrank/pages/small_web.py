@@ -123,8 +123,8 @@ class _Vocabulary:
     def query(self, topic: int, subtopic: int, rng: np.random.Generator) -> str:
         """Two or three key words, at times with a common word."""
         chosen = rng.permutation(self.key_words(topic, subtopic))[: rng.integers(2, 4)]
-        beside = self.frequent(int(rng.random() < 0.3), rng)
-        return " ".join([*chosen, *beside])
+        common = self.frequent(int(rng.random() < 0.3), rng)
+        return " ".join([*chosen, *common])
 
     def text(
         self, length: int, topic: int, subtopic: int, focus: float, rng: np.random.Generator

@@ -79,10 +79,10 @@ def interventional_sums(
     """ĉ_k^{kk'} as `[group, k, k']`, 0 where no pair was seen at both."""
     depth = cells.depth
     sums = np.zeros(groups * depth * depth)
-    for here, there in meetings(cells):
-        n, m = cells.impressions[here], cells.impressions[there]
+    for upper, lower in meetings(cells):
+        n, m = cells.impressions[upper], cells.impressions[lower]
         v = n * m / (n + m) if weights == "harmonic" else np.ones(len(n))
-        for one, other, seen in ((here, there, n), (there, here, m)):
+        for one, other, seen in ((upper, lower, n), (lower, upper, m)):
             share = np.zeros(len(cells.document))
             share[one] = v / seen
             at = np.zeros(len(cells.document), dtype=np.int64)
@@ -102,10 +102,10 @@ def meetings(cells: Cells) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     found = []
     # Cells of a document stand together: those `apart` places apart, for every distance.
     for apart in range(1, cells.depth):
-        here = np.flatnonzero(cells.document[apart:] == cells.document[:-apart])
-        if len(here) == 0:
+        upper = np.flatnonzero(cells.document[apart:] == cells.document[:-apart])
+        if len(upper) == 0:
             break
-        found.append((here, here + apart))
+        found.append((upper, upper + apart))
     return found
 
 
@@ -197,9 +197,9 @@ def _partners(depth: int, way: Way) -> NDArray[np.bool_]:
 def _impressions_met(cells: Cells, partners: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Impressions at each position of pairs that were seen at one of its partners too."""
     counted = np.zeros(len(cells.document), dtype=bool)
-    for here, there in meetings(cells):
-        compared = partners[cells.position[here], cells.position[there]]
-        counted[here[compared]] = counted[there[compared]] = True
+    for upper, lower in meetings(cells):
+        compared = partners[cells.position[upper], cells.position[lower]]
+        counted[upper[compared]] = counted[lower[compared]] = True
     return np.bincount(cells.position[counted], cells.impressions[counted], cells.depth).astype(
         np.int64
     )

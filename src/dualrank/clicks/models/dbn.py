@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.data.click_log import ClickLog
 
 
-class Network(NamedTuple):
+class _Network(NamedTuple):
     """The parameters of a dynamic Bayesian network; γ is an array of one."""
 
     attraction: Floats
@@ -43,12 +44,19 @@ class DynamicBayesian(ClickModel):
     name = "dbn"
     title = "dynamic Bayesian network"
 
+    persistent: ClassVar[bool] = False
+    exact: ClassVar[bool] = True
+
     def _fit(self, log: ClickLog) -> Fitted:
         counts = ChainCounts.of_documents(log)
-        priors = bayesian_priors(self.prior, log, counts)
-        start = (*closed_form(counts, *priors), np.array([0.9]))
-        found, path = climb(lambda now: step(counts, *priors, now), start, self.em)
-        return bayesian_fit(log, counts, *priors, Network(*found), path)
+        priors = _priors(self.prior, log, counts)
+        gamma = np.array([1.0 if self.persistent else 0.9])
+        found: Parameters = (*_closed_form(counts, *priors), gamma)
+        path = Climb()
+        if self.exact:
+            again = partial(_step, counts, *priors, persistent=self.persistent)
+            found, path = climb(again, found, self.em)
+        return _fitted(log, counts, *priors, _Network(*found), path)
 
     def relevance_of_pairs(self) -> PairParameter:
         """Attraction times satisfaction."""
@@ -61,7 +69,7 @@ class DynamicBayesian(ClickModel):
         )
 
 
-def step(
+def _step(
     counts: ChainCounts,
     attraction_prior: Beta,
     satisfaction_prior: Beta,
@@ -75,7 +83,7 @@ def step(
 
         P(satisfied | stopped) = s / (s + (1 − s) (1 − γ))
     """
-    now = Network(*parameters)
+    now = _Network(*parameters)
     hidden = expect(counts, now.attraction, now.after_click, float(now.gamma[0]))
     objective = hidden.log_likelihood + attraction_prior.log_density(now.attraction)
     objective += satisfaction_prior.log_density(now.satisfaction)
@@ -90,7 +98,7 @@ def step(
         tired = hidden.skip_stopped + (hidden.stopped - satisfied).sum()
         gamma = HALF.estimate(onward, onward + tired)
     examined = counts.clicks + counts.skips + hidden.skips
-    better = Network(
+    better = _Network(
         attraction_prior.estimate(counts.clicks, examined),
         satisfaction_prior.estimate(satisfied, hidden.stopped + went_on),
         gamma,
@@ -98,14 +106,14 @@ def step(
     return better, objective
 
 
-def bayesian_priors(prior: Prior, log: ClickLog, counts: ChainCounts) -> tuple[Beta, Beta]:
+def _priors(prior: Prior, log: ClickLog, counts: ChainCounts) -> tuple[Beta, Beta]:
     """The priors of attraction and satisfaction."""
     clicks = counts.clicks.sum()
     last = counts.last_clicks().sum() / clicks if clicks > 0 else 0.5
     return prior.at(click_through(log)), prior.at(last)
 
 
-def closed_form(
+def _closed_form(
     counts: ChainCounts, attraction_prior: Beta, satisfaction_prior: Beta
 ) -> tuple[Floats, Floats]:
     """Attraction and satisfaction as if every user left, satisfied, at the last click."""
@@ -117,12 +125,12 @@ def closed_form(
     )
 
 
-def bayesian_fit(
+def _fitted(
     log: ClickLog,
     counts: ChainCounts,
     attraction_prior: Beta,
     satisfaction_prior: Beta,
-    network: Network,
+    network: _Network,
     path: Climb,
 ) -> Fitted:
     """The parameters with their evidence.

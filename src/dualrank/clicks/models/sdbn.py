@@ -2,23 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import ClassVar
-
-import numpy as np
-
-from dualrank.clicks.models.chain_em import ChainCounts
-from dualrank.clicks.models.dbn import (
-    DynamicBayesian,
-    Network,
-    bayesian_fit,
-    bayesian_priors,
-    closed_form,
-    step,
-)
-from dualrank.clicks.models.em import Climb, Parameters, climb
-from dualrank.clicks.models.fitted import Fitted
-from dualrank.data.click_log import ClickLog
+from dualrank.clicks.models.dbn import DynamicBayesian
 
 
 class SimplifiedBayesian(DynamicBayesian):
@@ -35,18 +19,8 @@ class SimplifiedBayesian(DynamicBayesian):
 
     name = "sdbn"
     title = "simplified Bayesian network"
-
-    exact: ClassVar[bool] = False
-
-    def _fit(self, log: ClickLog) -> Fitted:
-        counts = ChainCounts.of_documents(log)
-        priors = bayesian_priors(self.prior, log, counts)
-        found: Parameters = (*closed_form(counts, *priors), np.array([1.0]))
-        path = Climb()
-        if self.exact:
-            again = partial(step, counts, *priors, persistent=True)
-            found, path = climb(again, found, self.em)
-        return bayesian_fit(log, counts, *priors, Network(*found), path)
+    persistent = True
+    exact = False
 
 
 class ExactSimplifiedBayesian(SimplifiedBayesian):
