@@ -22,10 +22,10 @@ def double(task, progress):
 
 
 def test_one_process_yields_every_result_with_progress():
-    told = []
-    results = dict(map_tasks(double, [3, 5], report=lambda *what: told.append(what)))
+    heard = []
+    results = dict(map_tasks(double, [3, 5], report=lambda *what: heard.append(what)))
     assert results == {0: 6, 1: 10}
-    assert told == [(0, 1, 2), (0, 2, 2), (1, 1, 2), (1, 2, 2)]
+    assert heard == [(0, 1, 2), (0, 2, 2), (1, 1, 2), (1, 2, 2)]
 
 
 def test_one_process_uses_one_thread_and_gives_the_others_back():
