@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC
 
 from dualrank.data.lists import RankedLists
 from dualrank.rankers.pairs import Pairs, preference_pairs_from_clicks
-from dualrank.rankers.ranking_svm import SVMSolution, fit_ranking_svm
+from dualrank.rankers.ranking_svm import RankingSVM, SVMSolution
 
 RHO = np.array([0.68, 0.61, 0.48, 0.34, 0.28, 0.20, 0.11, 0.10, 0.08, 0.06])
 DEPTH = len(RHO)
@@ -48,7 +48,7 @@ def biased_lists(
 def timed_fit(X: NDArray[np.float32], pairs: Pairs, C: float) -> tuple[float, SVMSolution]:
     """Seconds and result of one fit to the default tolerance."""
     start = time.perf_counter()
-    found = fit_ranking_svm(X, pairs, C)
+    found = RankingSVM(C).solve(X, pairs)
     return time.perf_counter() - start, found
 
 

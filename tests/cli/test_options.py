@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -146,6 +146,20 @@ def test_a_field_of_two_dataclasses_is_one_option():
     assert run(both).exit_code == 2
     assert run(both, "--out", "file", "--first-step", "9").exit_code == 0
     assert found == [(Settings(first_step=9), Other(Path("file"), 9))]
+
+
+def test_inherited_fields_are_understood_where_they_were_written():
+    made = make_dataclass(
+        "Made", [("more", Annotated[int, "More."], 1)], bases=(Settings,), frozen=True
+    )
+    found = []
+
+    def inherits(*, made: made) -> None:
+        found.append(made)
+
+    inherits.__annotations__["made"] = made
+    assert run(inherits, "--more", "2", "--first-step", "4").exit_code == 0
+    assert found == [made(more=2, first_step=4)]
 
 
 def test_fields_can_be_left_out():

@@ -17,6 +17,7 @@ OPTIONS = ["max-bad-share", "first-position", "validation", "memory", "features"
         ("set first_position to 0.", "set --first-position to 0."),
         ("give validation=0 or judged queries", "give --validation 0 or judged queries"),
         ("give more, such as memory='4GB'", "give more, such as --memory 4GB"),
+        ("give also features=, out=", "give also --features, --out"),
         ("documents have no features", "documents have no features"),
         ("column 'max_bad_share' is missing", "column 'max_bad_share' is missing"),
         ("logs/max_bad_share.parquet: empty", "logs/max_bad_share.parquet: empty"),

@@ -14,9 +14,13 @@ from dualrank.rankers.pairs import (
     preference_pairs_from_clicks,
     preference_pairs_from_grades,
 )
-from dualrank.rankers.ranking_svm import RankingSVM, SVMSolution, fit_ranking_svm
+from dualrank.rankers.ranking_svm import RankingSVM, SVMSolution
 
 RHO = np.array([0.68, 0.61, 0.48, 0.34, 0.28, 0.20, 0.11, 0.10, 0.08, 0.06])
+
+
+def fit_ranking_svm(X, pairs, C=100.0, *, progress=None, **settings):
+    return RankingSVM(C, **settings).solve(X, pairs, progress=progress)
 
 
 def random_problem(seed, queries=12, features=6):

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 def in_options(sentence: str, options: Sequence[str]) -> str:
     """Settings that are options of a command, as they are typed.
 
-    Names of one word are only understood before an equals sign, since they are words of English
-    too; what stands in quotes, or in a path, is the user's own.
+    Names of one word are only understood before an equals sign (`features=`), since they are words
+    of English too; what stands in quotes, or in a path, is the user's own.
 
     >>> in_options("raise max_bad_share, or give validation=0", ["max-bad-share", "validation"])
     'raise --max-bad-share, or give --validation 0'
@@ -20,6 +20,7 @@ def in_options(sentence: str, options: Sequence[str]) -> str:
         value = r"='?([\w.]+)'?"
         before, after = r"(?<![\w'\"./=-])", r"(?![\w'\"/=-]|\.\w)"
         sentence = re.sub(f"{before}{name}{value}", rf"--{option} \1", sentence)
+        sentence = re.sub(rf"{before}{name}=(?=[,;\s]|$)", f"--{option}", sentence)
         if "-" in option:
             sentence = re.sub(f"{before}{name}{after}", f"--{option}", sentence)
     return sentence

@@ -157,13 +157,22 @@ class RankingSVM(RankerSettings):
     max_epochs: int = 1000
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.C) and self.C > 0):
+            raise SettingsError(f"C of the ranking SVM is {self.C:g}; it must be a positive number")
+        for name in ("tolerance", "max_epochs"):
+            if not getattr(self, name) > 0:
+                raise SettingsError(
+                    f"{name} of the ranking SVM is {getattr(self, name):g}; it must be positive"
+                )
+
     def build(self, inputs: int, seed: int = 0) -> SVMRanker:
         """A ranker that has learned nothing yet."""
         return SVMRanker(inputs, replace(self, seed=seed))
 
-    def fit_grades(self, dataset: Dataset, *, progress: Progress | None = None) -> SVMSolution:
+    def fit_grades(self, dataset: Dataset) -> SVMSolution:
         """Learn from graded documents: the higher grade above the lower, within each query."""
-        return self._fit(dataset.features, preference_pairs_from_grades(dataset), progress)
+        return self.solve(dataset.features, preference_pairs_from_grades(dataset))
 
     def fit_clicks(
         self,
@@ -171,89 +180,55 @@ class RankingSVM(RankerSettings):
         lists: RankedLists,
         clicks: ArrayLike,
         weighted: ArrayLike | None = None,
-        *,
-        progress: Progress | None = None,
     ) -> SVMSolution:
         """Learn from click counts per displayed document, worth `weighted` where that is given."""
-        pairs = preference_pairs_from_clicks(lists, clicks, weighted)
-        return self._fit(features, pairs, progress)
+        return self.solve(features, preference_pairs_from_clicks(lists, clicks, weighted))
 
-    def _fit(
-        self, features: NDArray[np.float32], pairs: Pairs, progress: Progress | None
+    def solve(
+        self, features: NDArray[np.float32], pairs: Pairs, *, progress: Progress | None = None
     ) -> SVMSolution:
-        return fit_ranking_svm(
-            features,
-            pairs,
-            self.C,
-            tolerance=self.tolerance,
-            max_epochs=self.max_epochs,
-            seed=self.seed,
-            progress=progress,
-        )
+        """The w that minimises, over the preferences (i, j) with weights a_ij,
 
+            ½‖w‖² + C/n · Σ_(i,j) a_ij · max(0, 1 − w·(x_i − x_j)).
 
-def fit_ranking_svm(
-    features: NDArray[np.float32],
-    pairs: Pairs,
-    C: float = 100.0,
-    *,
-    tolerance: float = 1e-4,
-    max_epochs: int = 1000,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> SVMSolution:
-    """The w that minimises, over the preferences (i, j) with weights a_ij,
+        For clicks this is Propensity SVM-Rank (Joachims et al. 2017): a_ij is the number of clicks
+        on i over the examination of its position and n the number of clicks.
 
-        ½‖w‖² + C/n · Σ_(i,j) a_ij · max(0, 1 − w·(x_i − x_j)).
-
-    For clicks this is Propensity SVM-Rank (Joachims et al. 2017): a_ij is the number of clicks
-    on i over the examination of its position and n the number of clicks.
-
-    The solver stops when the relative duality gap, measured every few epochs, is at most
-    `tolerance`; a warning is logged if `max_epochs` come first. Epochs grow about in proportion
-    to C/n · a_ij. `progress` is called with the epoch and the gap. Features should be scaled to
-    similar ranges: the regulariser treats them alike. Beside the pairs, memory is taken by the
-    square of each query's number of documents.
-    """
-    _check_settings(C, tolerance, max_epochs)
-    if not (pairs.weight > 0).any():
-        raise DataError("nothing to learn from: no pair of documents has a positive weight")
-    # Read-only like a memory-mapped file, so that the kernels are compiled for one type only.
-    features = np.ascontiguousarray(features, dtype=np.float32).view()
-    features.flags.writeable = False
-    U = C / pairs.normaliser * pairs.weight
-    blocks = make_blocks(features, pairs)
-    rng = np.random.default_rng(seed)
-    alpha = np.zeros(len(pairs))
-    w = np.zeros(features.shape[1])
-    for epoch in range(1, max_epochs + 1):
-        descend(features, blocks, rng.permutation(len(blocks.row_offsets) - 1), U, alpha, w)
-        if epoch % EPOCHS_BETWEEN_CHECKS and epoch < max_epochs:
-            continue
-        # Summed afresh, so that rounding does not pile up and the gap is that of α itself.
-        w = weights_of(features, blocks, alpha)
-        primal = 0.5 * w @ w + hinge_loss(features, blocks, U, w)
-        gap = (primal - (alpha.sum() - 0.5 * w @ w)) / primal
-        if progress is not None:
-            progress(epoch, float(gap))
-        if gap <= tolerance:
-            break
-    converged = bool(gap <= tolerance)
-    if not converged:
-        logger.warning(
-            "the ranking SVM stopped after %d epochs with a duality gap of %.1e, above the "
-            "tolerance of %.1e; a smaller C or more epochs would close it",
-            epoch,
-            gap,
-            tolerance,
-        )
-    return SVMSolution(w, alpha, float(primal), float(gap), epoch, converged)
-
-
-def _check_settings(C: float, tolerance: float, max_epochs: int) -> None:
-    if not (math.isfinite(C) and C > 0):
-        raise SettingsError(f"C of the ranking SVM is {C:g}; it must be a positive number")
-    if not tolerance > 0:
-        raise SettingsError(f"tolerance of the ranking SVM is {tolerance:g}; it must be positive")
-    if max_epochs < 1:
-        raise SettingsError(f"max_epochs of the ranking SVM is {max_epochs}; it must be 1 or more")
+        The solver stops when the relative duality gap, measured every few epochs, is at most
+        `tolerance`; a warning is logged if `max_epochs` come first. Epochs grow about in proportion
+        to C/n · a_ij. `progress` is called with the epoch and the gap. Features should be scaled to
+        similar ranges: the regulariser treats them alike. Beside the pairs, memory is taken by the
+        square of each query's number of documents.
+        """
+        if not (pairs.weight > 0).any():
+            raise DataError("nothing to learn from: no pair of documents has a positive weight")
+        # Read-only like a memory-mapped file, so that the kernels are compiled for one type only.
+        features = np.ascontiguousarray(features, dtype=np.float32).view()
+        features.flags.writeable = False
+        U = self.C / pairs.normaliser * pairs.weight
+        blocks = make_blocks(features, pairs)
+        rng = np.random.default_rng(self.seed)
+        alpha = np.zeros(len(pairs))
+        w = np.zeros(features.shape[1])
+        for epoch in range(1, self.max_epochs + 1):
+            descend(features, blocks, rng.permutation(len(blocks.row_offsets) - 1), U, alpha, w)
+            if epoch % EPOCHS_BETWEEN_CHECKS and epoch < self.max_epochs:
+                continue
+            # Summed afresh, so that rounding does not pile up and the gap is that of α itself.
+            w = weights_of(features, blocks, alpha)
+            primal = 0.5 * w @ w + hinge_loss(features, blocks, U, w)
+            gap = (primal - (alpha.sum() - 0.5 * w @ w)) / primal
+            if progress is not None:
+                progress(epoch, float(gap))
+            if gap <= self.tolerance:
+                break
+        converged = bool(gap <= self.tolerance)
+        if not converged:
+            logger.warning(
+                "the ranking SVM stopped after %d epochs with a duality gap of %.1e, above the "
+                "tolerance of %.1e; a smaller C or more epochs would close it",
+                epoch,
+                gap,
+                self.tolerance,
+            )
+        return SVMSolution(w, alpha, float(primal), float(gap), epoch, converged)
