@@ -32,7 +32,7 @@ from dualrank.clicks.browsing import ByLastClick, Chain  # noqa: E402
 from dualrank.clicks.models.chain_em import ChainCounts  # noqa: E402
 from dualrank.clicks.models.click_model import ClickModel  # noqa: E402
 from dualrank.clicks.models.comparison import hold_out  # noqa: E402
-from dualrank.clicks.models.dbn import step  # noqa: E402
+from dualrank.clicks.models.dbn import _step as step  # noqa: E402
 from dualrank.clicks.models.em import EM, Beta, climb  # noqa: E402
 from dualrank.clicks.models.product_em import ProductCounts, fit_product  # noqa: E402
 from dualrank.clicks.models.registry import click_model  # noqa: E402

@@ -11,11 +11,11 @@ import sys
 
 import numpy as np
 import torch
-from dualrank.corrections.weighting import DualLearning
 
 from dualrank.clicks.position_based import PositionBasedUser
-from dualrank.corrections.losses import masked_log_softmax
+from dualrank.corrections import DualLearning
 from dualrank.corrections.position_models import CONTEXT_SPREAD, ContextualPositions
+from dualrank.rankers import Batch, Step
 from dualrank.settings import TrainingSettings
 
 DEPTH, LISTS, FREQUENT, SEEDS, STEPS = 10, 30, 50_000, 10, 600
@@ -33,15 +33,20 @@ def errors(rare: int, eta: float, spread: float, seed: int) -> np.ndarray:
     rho = np.array([user.examination(DEPTH) for user in users])
     counts = [rng.multinomial(n, np.full(LISTS, 1 / LISTS)) for n in (FREQUENT, rare)]
     clicks = [rng.binomial(n[:, None], of * relevance) for n, of in zip(counts, rho, strict=True)]
-    labels = torch.from_numpy(np.concatenate(clicks).astype(float))
-    contexts = torch.from_numpy(np.repeat([0, 1], LISTS))
-    mask = torch.ones(labels.shape, dtype=torch.bool)
-    relevant = masked_log_softmax(torch.from_numpy(np.log(np.tile(relevance, (2, 1)))), mask)
+    batch = Batch(
+        np.arange(2 * LISTS * DEPTH, dtype=np.int32).reshape(-1, DEPTH),
+        np.concatenate(clicks).astype(float),  # type: ignore[arg-type]
+        FREQUENT + rare,
+        contexts=np.repeat(np.array([0, 1], dtype=np.int32), LISTS),
+    )
+    shown = batch.to(torch.device("cpu"))
+    scores = torch.from_numpy(np.log(np.tile(relevance, (2, 1))))
     sessions = {"frequent": FREQUENT, "rare": rare}
     model = ContextualPositions(DEPTH, sessions, spread=spread).double()
     dual = DualLearning(DEPTH, SETTINGS, model)
     for _ in range(STEPS):
-        dual.learn(dual.evidence(relevant, labels, mask, contexts), FREQUENT + rare)
+        signal = dual.signal(scores, shown)
+        dual.learn(signal.evidence, Step(batch.drawn, signal.clicks))
     wrong = np.log(model.examination() * rho[:, :1] / rho)
     return np.asarray(np.abs(wrong).mean(axis=1))
 
@@ -59,9 +64,9 @@ def main() -> bool:
                 np.mean([errors(rare, eta, spread, seed) for seed in range(SEEDS)], axis=0)
                 for spread in (np.inf, CONTEXT_SPREAD)
             ]
-            (frequent, alone), (beside, borrowed) = both
+            (frequent, alone), (with_rare, borrowed) = both
             print(f"{rare:>14}{eta:>7}{alone:>18.3f}{borrowed:>11.3f}", end="")
-            print(f"{frequent:>22.3f}{beside:>11.3f}")
+            print(f"{frequent:>22.3f}{with_rare:>11.3f}")
             fine &= borrowed < 1.1 * alone
     return bool(fine)
 

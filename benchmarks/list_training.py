@@ -22,11 +22,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from dualrank.corrections.weighting import DualLearning
 
 from benchmarks.log_reduction import FEATURES, LISTS, paper_log
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.sampling import sample_log
+from dualrank.corrections import DualLearning
 from dualrank.corrections.position_models import PositionVariables
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
@@ -35,9 +35,8 @@ from dualrank.data.lists import RankedLists
 from dualrank.data.scaling import Scaler
 from dualrank.evaluation.evaluator import Evaluator
 from dualrank.evaluation.propensity_error import inverse_propensity_mse
-from dualrank.learning.feedback import Batch, Feedback, LoggedClicks
-from dualrank.learning.loop import Trainer
-from dualrank.rankers.network import DNN
+from dualrank.learning import Feedback, LoggedClicks, Loop
+from dualrank.rankers import DNN, Batch
 from dualrank.report.drawing import LEGEND, new_figure, title
 from dualrank.report.theme import LIGHT, svg_file
 from dualrank.settings import TrainingSettings
@@ -55,30 +54,37 @@ SMALL_LISTS = 2_000
 class SingleSessions:
     """Every session of a log once, in random order, and then again."""
 
-    def __init__(self, log: ClickLog, *, score_all: bool = False) -> None:
-        self.lists, self._log, self._score_all = log.lists, log, score_all
+    def __init__(self, log: ClickLog) -> None:
+        self.lists, self._log = log.lists, log
         self._cumulative = np.cumsum(log.counts)
         self._order = np.empty(0, dtype=np.int64)
 
     def draw(self, size: int, rng: np.random.Generator) -> Batch:
-        """The next sessions; those without a click are counted, but not scored unless wanted."""
+        """The next sessions."""
         if len(self._order) == 0:
             self._order = rng.permutation(self._log.sessions)
         sessions, self._order = self._order[:size], self._order[size:]
         rows = np.searchsorted(self._cumulative, sessions, side="right")
-        if not self._score_all:
-            rows = rows[self._log.clicks[rows].any(axis=1)]
         documents = self.lists.documents[self._log.list_of[rows]]
         return Batch(documents, self._log.clicks[rows].astype(np.float32), len(sessions))
 
 
-def trainer(
-    features: torch.Tensor, feedback: Feedback, settings: TrainingSettings, seed: int = 0
-) -> Trainer:
+class EveryList(DualLearning):
+    """Dual learning that scores lists without a click too, as a loop over sessions would."""
+
+    clicked_only = False
+
+
+def loop(
+    features: torch.Tensor,
+    feedback: Feedback,
+    settings: TrainingSettings,
+    seed: int = 0,
+    correction: type[DualLearning] = DualLearning,
+) -> Loop:
     """Dual learning of the network that `train` learns."""
     network = DNN().build(features.shape[1], seed)
-    weighting = DualLearning(feedback.lists.depth, settings)
-    return Trainer(network, features, feedback, weighting, settings)
+    return Loop(network, features, feedback, correction(feedback.lists.depth, settings), settings)
 
 
 def gradient_difference(features: torch.Tensor, log: ClickLog) -> float:
@@ -94,14 +100,16 @@ def gradient_difference(features: torch.Tensor, log: ClickLog) -> float:
     )
     found = []
     for batch in batches:
-        network = DNN((16,)).build(features.shape[1]).double()
-        torch.nn.init.normal_(network.weights[-1], generator=torch.Generator().manual_seed(1))
+        network = DNN((16,)).build(features.shape[1])
+        network.weights = [weight.double() for weight in network.weights]
+        network.biases = [bias.double() for bias in network.biases]
+        network.weights[-1].normal_(generator=torch.Generator().manual_seed(1))
         phi = PositionVariables(log.lists.depth).double()
         torch.nn.init.normal_(phi.phi, generator=torch.Generator().manual_seed(2))
-        weighting = DualLearning(log.lists.depth, settings, phi)
-        run = Trainer(network, features.double(), _Always(log.lists, batch), weighting, settings)
-        run.step()
-        found.append(torch.cat([p.detach().reshape(-1) for p in (*network.parameters(), phi.phi)]))
+        dual = DualLearning(log.lists.depth, settings, phi)
+        Loop(network, features.double(), _Always(log.lists, batch), dual, settings).step()
+        learned = (*network.tensors().values(), phi.phi.detach())
+        found.append(torch.cat([tensor.reshape(-1) for tensor in learned]))
     return float((found[0] - found[1]).abs().max())
 
 
@@ -113,7 +121,7 @@ class _Always:
         return self._batch
 
 
-def step_seconds(run: Trainer) -> float:
+def step_seconds(run: Loop) -> float:
     """The processor time of one step."""
     start = time.process_time()
     run.step()
@@ -130,11 +138,11 @@ def epoch_costs(features: torch.Tensor, log: ClickLog) -> bool:
     """An epoch over lists in epochs over sessions, with steps taken in turn."""
     settings = TrainingSettings(device="cpu")
     runs = [
-        trainer(features, feedback, settings)
-        for feedback in (
-            LoggedClicks(log),
-            SingleSessions(log, score_all=True),
-            SingleSessions(log),
+        loop(features, feedback, settings, correction=correction)
+        for feedback, correction in (
+            (LoggedClicks(log), DualLearning),
+            (SingleSessions(log), EveryList),
+            (SingleSessions(log), DualLearning),
         )
     ]
     for run in runs:
@@ -162,13 +170,13 @@ def growth(data: Dataset, features: torch.Tensor, log: ClickLog, plot: Path | No
     lists, base = log.lists, log.sessions
     settings = TrainingSettings(device="cpu")
     logs = [sample_log(data, lists, PositionBasedUser(), base * factor, 0) for factor in GROWTH]
-    runs = [trainer(features, LoggedClicks(each), settings) for each in logs]
-    single = trainer(features, SingleSessions(logs[0]), settings)
+    runs = [loop(features, LoggedClicks(each), settings) for each in logs]
+    single = loop(features, SingleSessions(logs[0]), settings)
     for run in (*runs, single):
         run.step()
     times = np.array([[step_seconds(run) for run in (*runs, single)] for _ in range(2 * TIMED)])
     ratios = np.median(times[:, : len(GROWTH)] / times[:, :1], axis=0)
-    told = ", ".join(
+    relative = ", ".join(
         f"{factor} × {ratio:.2f}" for factor, ratio in zip(GROWTH, ratios, strict=True)
     )
     if plot is not None:
@@ -179,7 +187,7 @@ def growth(data: Dataset, features: torch.Tensor, log: ClickLog, plot: Path | No
         )
         draw_growth([each.sessions for each in logs], by_lists, by_sessions, plot)
     return say(
-        f"epoch over {len(lists):,} lists with {base:,} sessions × factor, relative: {told}; "
+        f"epoch over {len(lists):,} lists with {base:,} sessions × factor, relative: {relative}; "
         "within 10%",
         bool(np.abs(ratios - 1).max() <= 0.1),
     )
@@ -203,9 +211,9 @@ def draw_growth(
     write_text(path, svg_file(figure))
 
 
-def quality(run: Trainer, judged: Dataset, scaled: np.ndarray) -> tuple[float, float]:
+def quality(run: Loop, judged: Dataset, scaled: np.ndarray) -> tuple[float, float]:
     """nDCG@10, and the error of the learned propensities."""
-    examination = run.weighting.propensity().examination  # type: ignore[union-attr]
+    examination = run.correction.propensity().examination  # type: ignore[union-attr]
     truth = PositionBasedUser().examination(len(examination))
     found = Evaluator(judged, ["ndcg@10"])(run.ranker.predict(scaled))["ndcg@10"]
     return found, inverse_propensity_mse(examination, truth)
@@ -225,7 +233,7 @@ def race() -> bool:
         settings = {"sessions": replace(whole, seed=seed), "lists": replace(FAST, seed=seed)}
         for name, how in settings.items():
             feedback = SingleSessions(log) if name == "sessions" else LoggedClicks(log)
-            run = trainer(features, feedback, how, seed)
+            run = loop(features, feedback, how, seed)
             start = time.process_time()
             run.run()
             seconds = time.process_time() - start

@@ -15,16 +15,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from dualrank.corrections.weighting import DualLearning, NoCorrection
 
 from benchmarks.timing import seconds
 from dualrank.clicks.position_based import PositionBasedUser
+from dualrank.corrections import DualLearning, Naive
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
+from dualrank.learning import Loop, SimulatedClicks
 from dualrank.learning.checkpoint import write_checkpoint
-from dualrank.learning.feedback import Batch, SimulatedClicks
-from dualrank.learning.loop import Trainer
-from dualrank.rankers.network import DNN
+from dualrank.rankers import DNN, Batch
 from dualrank.settings import TrainingSettings
 
 LISTS, DEPTH, POOL = 256, 10, 4_000
@@ -44,9 +43,9 @@ def compare(
     pairs = np.array([(seconds(ours), seconds(floor)) for _ in range(repetitions)])
     ratios = pairs[:, 0] / pairs[:, 1]
     low, ratio, high = np.quantile(ratios, [0.25, 0.5, 0.75])
-    here, there = np.median(pairs, axis=0)
+    step, products = np.median(pairs, axis=0)
     print(
-        f"{name:<58}{here * 1e3:8.2f} ms{there * 1e3:9.2f} ms{ratio:7.3f} "
+        f"{name:<58}{step * 1e3:8.2f} ms{products * 1e3:9.2f} ms{ratio:7.3f} "
         f"(quartiles {low:.3f} to {high:.3f})   at most {limit:.3f}: "
         f"{'holds' if ratio <= limit else 'FAILS'}"
     )
@@ -86,14 +85,14 @@ class EveryListClicked:
         return Batch(self.lists.documents[chosen], labels, size)
 
 
-def trainer(
+def loop(
     features: int,
     hidden: tuple[int, ...],
     *,
     every_list: bool,
     dual: bool = True,
     precision: str = "float32",
-) -> Trainer:
+) -> Loop:
     """Dual learning, or naive training, on random documents with the grades of a web search."""
     rng = np.random.default_rng(0)
     grades = rng.choice(5, POOL * DEPTH, p=[0.26, 0.36, 0.28, 0.08, 0.02])
@@ -103,16 +102,16 @@ def trainer(
     lists = RankedLists(documents, np.arange(POOL, dtype=np.int32))
     clicks = SimulatedClicks(data, lists, PositionBasedUser())
     settings = TrainingSettings(batch_size=LISTS)
-    return Trainer(
+    return Loop(
         DNN(hidden, precision=precision).build(features),  # type: ignore[arg-type]
         torch.from_numpy(data.features),
         EveryListClicked(clicks) if every_list else clicks,
-        DualLearning(DEPTH, settings) if dual else NoCorrection(),
+        DualLearning(DEPTH, settings) if dual else Naive(),
         settings,
     )
 
 
-def clicked_share(run: Trainer) -> float:
+def clicked_share(run: Loop) -> float:
     """The share of lists with a click among those drawn so far."""
     return run.history.clicked / run.history.drawn
 
@@ -130,7 +129,7 @@ def main() -> bool:
     torch.set_num_threads(1)
     paper, small = (700, (512, 256, 128)), (33, (128,))
     floor, small_floor = matrix_products(*paper), matrix_products(*small)
-    every, sampled = (trainer(*paper, every_list=flag) for flag in (True, False))
+    every, sampled = (loop(*paper, every_list=flag) for flag in (True, False))
     for _ in range(20):
         sampled.step()
     share = clicked_share(sampled)
@@ -148,7 +147,7 @@ def main() -> bool:
         *(
             compare(
                 f"step, 33 features, 128, {name}",
-                trainer(*small, every_list=True, dual=dual).step,
+                loop(*small, every_list=True, dual=dual).step,
                 small_floor,
                 limit=2.6,
                 repetitions=301,
@@ -157,7 +156,7 @@ def main() -> bool:
         ),
     ]
     if has_bfloat16():
-        low = trainer(*paper, every_list=True, precision="bfloat16")
+        low = loop(*paper, every_list=True, precision="bfloat16")
         results.append(
             compare("the paper's step in bfloat16", low.step, floor, limit=0.65, repetitions=41)
         )
