@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.sampling import sample_log
@@ -10,7 +9,6 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists, top_lists
 from dualrank.errors import DataError
-from dualrank.evaluation import click_check
 from dualrank.evaluation.click_check import ClickCheck
 
 QUERIES, DOCUMENTS = 400, 10
@@ -65,23 +63,6 @@ def test_a_ranker_has_no_lead_over_itself(logged):
     grades, _, log = logged
     lead = ClickCheck(log).lead(grades, over=grades)
     assert (lead.gain, lead.error, lead.in_errors, lead.is_clear) == (0, 0, 0, False)
-
-
-def test_newton_finds_what_a_general_optimiser_finds():
-    rng = np.random.default_rng(0)
-    scores = rng.normal(size=(60, 5))
-    clicks = rng.poisson(2 * np.exp(scores - np.arange(5) / 2)).astype(float)
-    mask = np.arange(5) < rng.integers(2, 6, 60)[:, None]
-    clicks[~mask] = 0
-
-    def loss(p):
-        value = click_check._log_likelihood(p[0], p[1:], scores, clicks, mask).sum()
-        return -value + click_check.RIDGE / 2 * p @ p
-
-    found = minimize(loss, np.zeros(6), method="BFGS", options={"gtol": 1e-8})
-    b, phi = click_check._newton(scores, clicks, mask, with_scores=True)
-    np.testing.assert_allclose(np.append(b, phi), found.x, atol=1e-4)
-    assert b == pytest.approx(1.0, abs=0.2)
 
 
 def test_positions_that_nobody_clicks_are_finite():

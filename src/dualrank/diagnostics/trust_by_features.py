@@ -19,11 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrank.data.click_log import ClickLog
+from dualrank.evaluation.click_logit import ClickLogit
 
-NEWTON_STEPS = 50
-TOLERANCE = 1e-8
 RIDGE = 1e-3
-LONGEST_STEP = 2.0
 MOST_LISTS = 20_000
 
 Floats = NDArray[np.float64]
@@ -58,38 +56,12 @@ def slope_along_the_list(held_out: ClickLog, scores: NDArray[np.floating]) -> Sl
         return None
     f = np.where(mask, (f - f[mask].mean()) / spread, 0.0)
     along = np.log2(np.arange(1, depth + 1))
-    positions = np.broadcast_to(np.eye(depth)[:, 1:], (len(f), depth, depth - 1))
-    inputs = np.concatenate(
-        [positions, np.stack([f, f**2, f * (along - along.mean())], axis=2)], axis=2
-    )
+    inputs = np.stack([f, f**2, f * (along - along.mean())], axis=2)
+    logit = ClickLogit(inputs, clicks, mask)
+    fitted = logit.fit(RIDGE)
+    # Standard errors over queries: the slopes of a query's lists belong to one observation.
     _, query = np.unique(held_out.lists.queries[useful], return_inverse=True)
-    weights, errors = _fit(inputs, clicks, mask, query)
-    return Slope(float(weights[-3]), float(weights[-1]), float(errors[-1]))
-
-
-def _fit(
-    inputs: Floats, clicks: Floats, mask: NDArray[np.bool_], query: NDArray[np.integer]
-) -> tuple[Floats, Floats]:
-    """The weights of greatest likelihood, and their standard errors over queries (sandwich)."""
-    count = inputs.shape[2]
-    weights = np.zeros(count)
-    total = clicks.sum(axis=1)
-    for _ in range(NEWTON_STEPS):
-        utility = np.where(mask, inputs @ weights, -np.inf)
-        p = np.exp(utility - utility.max(axis=1, keepdims=True))
-        p /= p.sum(axis=1, keepdims=True)
-        residual = clicks - total[:, None] * p
-        mean = np.einsum("lk,lkp->lp", p, inputs)
-        spread = inputs * np.sqrt(total[:, None] * p)[..., None]
-        flat = spread.reshape(-1, count)
-        bend = flat.T @ flat - (mean * total[:, None]).T @ mean + RIDGE * np.eye(count)
-        slopes = np.einsum("lk,lkp->lp", residual, inputs)
-        step = np.linalg.solve(bend, slopes.sum(axis=0) - RIDGE * weights)
-        step *= min(1.0, LONGEST_STEP / max(np.abs(step).max(), 1e-300))
-        weights = weights + step
-        if np.abs(step).max() < TOLERANCE:
-            break
-    of_queries = np.stack([np.bincount(query, column) for column in slopes.T], axis=1)
-    inverse = np.linalg.inv(bend)
-    variance = inverse @ (of_queries.T @ of_queries) @ inverse
-    return weights, np.sqrt(np.diag(variance))
+    slopes = np.stack([np.bincount(query, each) for each in logit.slopes(fitted).T], axis=1)
+    inverse = np.linalg.inv(logit.information(fitted) + RIDGE * np.eye(len(fitted)))
+    errors = np.sqrt(np.diag(inverse @ (slopes.T @ slopes) @ inverse))
+    return Slope(float(fitted[0]), float(fitted[2]), float(errors[2]))

@@ -23,12 +23,10 @@ from numpy.typing import NDArray
 
 from dualrank.data.click_log import ClickLog
 from dualrank.errors import DataError
+from dualrank.evaluation.click_logit import ClickLogit
 
 HELD_OUT_SEED = 0x_5A1
 CLEAR = 2.0
-NEWTON_STEPS = 50
-TOLERANCE = 1e-10
-RIDGE = 0.01
 
 Floats = NDArray[np.float64]
 
@@ -76,14 +74,20 @@ class ClickCheck:
     def explain(self, scores: NDArray[np.floating]) -> Floats:
         """The log-likelihood of the clicks of every query under these scores of all documents."""
         laid_out = np.where(self._mask, scores[self._documents], 0.0).astype(np.float64)
+        laid_out /= float(laid_out[self._mask].std()) or 1.0
         likelihood = np.empty(len(laid_out))
         for half in (0, 1):
-            there, here = self._half != half, self._half == half
-            b, phi = _fit(laid_out[there], self._clicks[there], self._mask[there])
-            likelihood[here] = _log_likelihood(
-                b, phi, laid_out[here], self._clicks[here], self._mask[here]
-            )
+            judged, known = self._half == half, laid_out
+            fitted = self._logit(known, ~judged).fit()
+            if fitted[0] < 0:
+                # More score would mean fewer clicks: then the scores tell nothing.
+                known = np.zeros_like(laid_out)
+                fitted = self._logit(known, ~judged).fit()
+            likelihood[judged] = self._logit(known, judged).log_likelihood(fitted)
         return np.bincount(self._query, likelihood, self._queries).astype(np.float64)
+
+    def _logit(self, laid_out: Floats, chosen: NDArray[np.bool_]) -> ClickLogit:
+        return ClickLogit(laid_out[chosen, :, None], self._clicks[chosen], self._mask[chosen])
 
     def lead(self, scores: NDArray[np.floating], over: NDArray[np.floating]) -> Lead:
         """How much better the first scores predict than the second."""
@@ -110,70 +114,3 @@ def hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLog
             "too few queries with clicks to hold some out; give validation=0 or judged queries"
         )
     return log.take_lists(np.flatnonzero(~held)), held_out
-
-
-def _fit(scores: Floats, clicks: Floats, mask: NDArray[np.bool_]) -> tuple[float, Floats]:
-    """b and φ of greatest likelihood; b = 0 where more score would mean fewer clicks."""
-    inside = scores[mask]
-    spread = float(inside.std()) or 1.0
-    b, phi = _newton(scores / spread, clicks, mask, with_scores=True)
-    if b < 0:
-        b, phi = _newton(scores / spread, clicks, mask, with_scores=False)
-    return b / spread, phi
-
-
-def _newton(
-    scores: Floats, clicks: Floats, mask: NDArray[np.bool_], *, with_scores: bool
-) -> tuple[float, Floats]:
-    """Newton's method for (b, φ); the log-likelihood is concave.
-
-    A little ridge keeps φ finite where a position was never clicked, and fixes its free constant.
-    """
-    depth = clicks.shape[1]
-    parameters = np.zeros(depth + 1)
-    total = clicks.sum(axis=1)
-    held = np.zeros(depth + 1, dtype=bool)
-    held[0] = not with_scores
-
-    def value(at: Floats) -> float:
-        likelihood = _log_likelihood(float(at[0]), at[1:], scores, clicks, mask).sum()
-        return float(likelihood - RIDGE / 2 * at @ at)
-
-    best = value(parameters)
-    for _ in range(NEWTON_STEPS):
-        p = np.exp(_log_softmax(float(parameters[0]), parameters[1:], scores, mask))
-        expected = total[:, None] * p
-        mean = (p * scores).sum(axis=1)
-        slope = np.append(((clicks - expected) * scores).sum(), (clicks - expected).sum(axis=0))
-        slope -= RIDGE * parameters
-        bend = np.empty((depth + 1, depth + 1))
-        bend[0, 0] = (expected * scores**2).sum() - (total * mean**2).sum()
-        bend[0, 1:] = bend[1:, 0] = (expected * (scores - mean[:, None])).sum(axis=0)
-        bend[1:, 1:] = np.diag(expected.sum(axis=0)) - expected.T @ p
-        bend += RIDGE * np.eye(depth + 1)
-        slope[held] = 0.0
-        bend[held, :] = bend[:, held] = 0.0
-        bend[held, held] = 1.0
-        step = np.linalg.solve(bend, slope)
-        while (reached := value(parameters + step)) < best and np.abs(step).max() > TOLERANCE:
-            step = step / 2
-        gained, parameters, best = reached - best, parameters + step, reached
-        if gained <= TOLERANCE * abs(best):
-            break
-    return float(parameters[0]), parameters[1:]
-
-
-def _log_softmax(b: float, phi: Floats, scores: Floats, mask: NDArray[np.bool_]) -> Floats:
-    utility = np.where(mask, b * scores + phi, -np.inf)
-    utility -= utility.max(axis=1, keepdims=True)
-    normalised: Floats = utility - np.log(np.exp(utility).sum(axis=1, keepdims=True))
-    return normalised
-
-
-def _log_likelihood(
-    b: float, phi: Floats, scores: Floats, clicks: Floats, mask: NDArray[np.bool_]
-) -> Floats:
-    """Σ_k clicks_k log P(k | a click), list by list."""
-    log_p = np.where(mask, _log_softmax(b, phi, scores, mask), 0.0)
-    likelihood: Floats = (clicks * log_p).sum(axis=1)
-    return likelihood
