@@ -36,23 +36,23 @@ def stage(seed: int) -> tuple[Dataset, RankedLists]:
 
 def main() -> None:
     """Print one user per line."""
-    print(f"{'user':<10}{'after the first':>18}{'further down':>16}{'told':>6}", end="")
-    print(f"{'advantage of the top':>26}{'told':>6}")
+    print(f"{'user':<10}{'after the first':>18}{'further down':>16}{'warned':>8}", end="")
+    print(f"{'advantage of the top':>26}{'warned':>8}")
     for name in USERS:
-        rows, told = [], np.zeros(2, dtype=int)
+        rows, warned = [], np.zeros(2, dtype=int)
         for seed in range(SEEDS):
             data, lists = stage(seed)
             facts = LogFacts(sample_log(data, lists, make_user(name), SESSIONS, seed))
             clicks, top = click_dependence(facts), trust(facts)
             ratios = [clicks.numbers[key]["ratio"] for key in ("after_the_first", "further_down")]
             rows.append([*ratios, top.numbers["advantage"]])
-            told += [point.status in ("warning", "failed") for point in (clicks, top)]
+            warned += [point.status in ("warning", "failed") for point in (clicks, top)]
         first, further, advantage = (
             f"{mean:.2f} ± {spread:.2f}"
             for mean, spread in zip(np.mean(rows, axis=0), np.std(rows, axis=0), strict=True)
         )
-        print(f"{name:<10}{first:>18}{further:>16}{told[0]:>4}/{SEEDS}", end="")
-        print(f"{advantage:>26}{told[1]:>4}/{SEEDS}", flush=True)
+        print(f"{name:<10}{first:>18}{further:>16}{warned[0]:>6}/{SEEDS}", end="")
+        print(f"{advantage:>26}{warned[1]:>6}/{SEEDS}", flush=True)
 
 
 if __name__ == "__main__":

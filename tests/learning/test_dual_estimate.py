@@ -32,10 +32,10 @@ def problem():
 
 def test_the_curve_is_found_with_an_interval_from_refits(problem):
     log, data = problem
-    told = []
+    heard = []
     found = estimate_by_dual_learning(
         log, data, ranker=Linear(), settings=TrainingSettings(steps=500), refits=4,
-        progress=lambda done, total: told.append((done, total)),
+        progress=lambda done, total: heard.append((done, total)),
     )  # fmt: skip
     np.testing.assert_allclose(found.examination, TRUTH, rtol=0.2)
     assert (found.low <= TRUTH).mean() >= 0.7
@@ -43,8 +43,8 @@ def test_the_curve_is_found_with_an_interval_from_refits(problem):
     assert (found.method, found.sessions) == ("dla", 100_000)
     assert found.support.tolist() == [100_000] * 10
     assert found.details["refits"] == 4
-    assert told[-1] == (2_500, 2_500)
-    assert told == sorted(told)
+    assert heard[-1] == (2_500, 2_500)
+    assert heard == sorted(heard)
 
 
 def test_without_refits_there_is_no_interval(problem):
