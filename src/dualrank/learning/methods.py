@@ -66,8 +66,8 @@ def method_of(given: str | Method | type[Correction]) -> Method:
     """The method that is meant by a name, or by a correction from elsewhere."""
     if isinstance(given, Method):
         return given
-    if isinstance(given, type):
-        return Method(given.__name__, given)
-    if given not in METHODS:
+    if isinstance(given, type) and issubclass(given, Correction):
+        return Method(f"{given.__module__}.{given.__qualname__}", given)
+    if not isinstance(given, str) or given not in METHODS:
         raise SettingsError(f"unknown method {given!r}; known are {', '.join(METHODS)}")
     return METHODS[given]
