@@ -46,20 +46,22 @@ class Method:
         return self.correction.build(basis)
 
 
-_METHODS = (
-    # auto trains several of the others, and takes dual learning's options for that candidate.
-    Method("auto", Naive, takes=frozenset({"position_model", "context"})),
-    Method("dla", DualLearning, takes=frozenset({"position_model", "context"})),
-    Method("ipw", InversePropensity, frozenset({"context"}), frozenset({"propensity"})),
-    Method("naive", Naive),
-    Method(
-        "click-model",
-        Naive,
-        takes=frozenset({"click_model", "min_sessions"}),
-        extract=extract_relevance,
-    ),
-)
-METHODS = {method.name: method for method in _METHODS}
+METHODS = {
+    method.name: method
+    for method in (
+        # auto trains several of the others, and takes dual learning's options for that candidate.
+        Method("auto", Naive, takes=frozenset({"position_model", "context"})),
+        Method("dla", DualLearning, takes=frozenset({"position_model", "context"})),
+        Method("ipw", InversePropensity, frozenset({"context"}), frozenset({"propensity"})),
+        Method("naive", Naive),
+        Method(
+            "click-model",
+            Naive,
+            takes=frozenset({"click_model", "min_sessions"}),
+            extract=extract_relevance,
+        ),
+    )
+}
 
 
 def method_of(given: str | Method | type[Correction]) -> Method:
