@@ -1,8 +1,8 @@
 """How large an installation is: the base without PyTorch, and what each extra adds.
 
-Run as `python -m benchmarks.install_size` in an environment that has everything installed. The files
-of every package in the closure of requirements are summed, compiled Python aside; what PyTorch itself
-brings is counted with it.
+Run as `python -m benchmarks.install_size` in an environment that has everything installed. The
+files of every package in the closure of requirements are summed, compiled Python aside; what
+PyTorch itself brings is counted with it.
 """
 
 from __future__ import annotations
