@@ -30,7 +30,8 @@ def perceived_relevance(
     return epsilon + (1 - epsilon) * gain
 
 
-def require_probability(name: str, value: float) -> None:
-    """Refuse a parameter that is no probability."""
-    if not 0 <= value <= 1:
-        raise SettingsError(f"{name} is a probability, not {value}")
+def require_probability(name: str, *values: float) -> None:
+    """Refuse a parameter that is no probability, or not all of whose values are."""
+    for value in values:
+        if not 0 <= value <= 1:
+            raise SettingsError(f"{name} is a probability, not {value}")
