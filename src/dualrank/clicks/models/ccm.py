@@ -10,7 +10,6 @@ from dualrank.clicks.models.click_model import ClickModel
 from dualrank.clicks.models.counting import Floats, click_through
 from dualrank.clicks.models.em import HALF, Beta, Parameters, climb
 from dualrank.clicks.models.fitted import Fitted, Layout
-from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.data.click_log import ClickLog
 
 START = np.array([0.9, 0.7, 0.3])
@@ -38,16 +37,9 @@ class ClickChain(ClickModel):
         start = prior.estimate(counts.clicks, examined), START
         (relevance, tau), path = climb(lambda now: _step(counts, prior, now), start, self.em)
         hidden = expect(counts, relevance, _after_click(relevance, tau), tau[0])
-        parameter = PairParameter.from_examinations(
-            relevance,
-            counts.clicks,
-            counts.skips + hidden.skips,
-            counts.skips + hidden.squares,
-            prior.mean,
-        )
         return Fitted.on(
             log,
-            {"attraction": parameter},
+            {"attraction": counts.attraction(relevance, hidden, prior.mean)},
             {
                 "after_skip": tau[:1],
                 "after_irrelevant_click": tau[1:2],

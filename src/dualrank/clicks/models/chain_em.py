@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dualrank.clicks.models.counting import Floats, pair_count, per_pair, tally
 from dualrank.clicks.models.em import weighted_log
+from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.data.click_log import ClickLog
 
 
@@ -84,6 +85,12 @@ class ChainCounts:
         """Per place, clicks that were the last of their session."""
         mask = np.arange(self.documents.shape[1]) < self.lengths[:, None]
         return tally(self.places[mask], self.tails[:, 1:][mask], len(self.went_on))
+
+    def attraction(self, values: Floats, hidden: Expected, unseen: float) -> PairParameter:
+        """Attraction with its evidence: clicks and skips, those below the last click by w."""
+        return PairParameter.from_examinations(
+            values, self.clicks, self.skips + hidden.skips, self.skips + hidden.squares, unseen
+        )
 
 
 @dataclass(frozen=True, eq=False)
