@@ -21,7 +21,7 @@ from scipy.stats import t as student
 
 from dualrank.data.click_log import PERIOD, ClickLog
 from dualrank.diagnostics.facts import LogFacts
-from dualrank.diagnostics.point import Point, Question, Status, worst
+from dualrank.diagnostics.point import Point, Question
 from dualrank.propensity.bootstrap import log_ratio, resampled_sums, spread_of
 from dualrank.propensity.grouped_clicks import Cells
 from dualrank.propensity.propensity import NORMAL_95
@@ -77,16 +77,12 @@ def drift(facts: LogFacts) -> Point:
             "not measured", "No document was clicked at the same positions in two parts of the log."
         )
     held = holm(np.concatenate([change.p_values[1:] for change in changes]))
-    statuses: list[Status] = []
     found: list[tuple[float, str]] = []
-    width = len(changes[0].p_values) - 1
-    for number, change in enumerate(changes):
-        adjusted = held[number * width : (number + 1) * width]
+    for change, adjusted in zip(changes, held.reshape(len(changes), -1), strict=True):
         size = np.maximum(change.factor, 1 / change.factor)[1:]
         clear = (adjusted < LEVEL) & (size > NOTABLE)
         if clear.any():
             k = int(np.where(clear, size, 0).argmax())
-            statuses.append("failed" if size[k] > LARGE else "warning")
             found.append((float(size[k]), change.describe(k + 1)))
     numbers = {
         "comparisons": [
@@ -116,9 +112,10 @@ def drift(facts: LogFacts) -> Point:
             "good" if seen < BLIND else "not measured",
             f"No change of the curve was found ({compared}); {power}.",
         )
+    largest, said = max(found)
     return asked.answer(
-        worst(*statuses),
-        f"One curve does not fit the whole log ({compared}): {max(found)[1]}.",
+        "failed" if largest > LARGE else "warning",
+        f"One curve does not fit the whole log ({compared}): {said}.",
         "Train on the latest period alone, and with a curve per context where contexts differ.",
     )
 
