@@ -89,13 +89,9 @@ class Extraction:
         )
         with atomic_file(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as out:
             for block, values in self._blocks():
-                columns = [
-                    query_ids[pairs.queries[block]],
-                    self.pages.doc_ids[pairs.documents[block]],
-                ]
-                if pairs.grades is not None:
-                    columns.append(pairs.grades[block])
-                columns += list(values.T)
+                names = query_ids[pairs.queries[block]], self.pages.doc_ids[pairs.documents[block]]
+                grades = [] if pairs.grades is None else [pairs.grades[block]]
+                columns = [*names, *grades, *values.T]
                 out.write_table(pa.Table.from_arrays([pa.array(c) for c in columns], schema=schema))
                 if progress:
                     progress(min(block.stop, len(pairs.queries)), len(pairs.queries))

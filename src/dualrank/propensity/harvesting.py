@@ -31,6 +31,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from dualrank.propensity.bootstrap import Evidence, LogCurve, log_ratio
 from dualrank.propensity.grouped_clicks import Cells, GroupedClicks
@@ -143,7 +144,8 @@ def log_curve_of_all_pairs(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     fixed = ~connected | (np.arange(depth) == 0)
     log_p = np.zeros(sums.shape[:-1])
     for _ in range(NEWTON_STEPS):
-        share = _share(log_p)
+        # p_k/(p_k + p_k') as `[…, k, k']`.
+        share = expit(log_p[..., :, None] - log_p[..., None, :])
         slope = np.where(fixed, 0.0, won - (met * share).sum(axis=-1))
         bend = met * share * np.swapaxes(share, -1, -2)
         curvature = -bend
@@ -156,11 +158,6 @@ def log_curve_of_all_pairs(sums: NDArray[np.float64]) -> NDArray[np.float64]:
         if np.abs(step).max() < TOLERANCE:
             break
     return np.where(connected, log_p, np.nan)
-
-
-def _share(log_p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """p_k/(p_k + p_k') as `[…, k, k']`."""
-    return 1 / (1 + np.exp(log_p[..., None, :] - log_p[..., :, None]))
 
 
 def _connected_to_first(sums: NDArray[np.float64]) -> NDArray[np.bool_]:
