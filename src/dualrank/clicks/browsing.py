@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -19,6 +19,7 @@ Floats = NDArray[np.floating]
 Click = Callable[[int, Floats], NDArray[np.bool_]]
 
 
+@dataclass(frozen=True, eq=False)
 class Pages(ABC):
     """Users in front of some lists: `attraction[l, k]` is P(click | examined), 0 at padding.
 
@@ -28,9 +29,9 @@ class Pages(ABC):
 
     attraction: Floats
 
-    @abstractmethod
     def take(self, chosen: NDArray[np.integer]) -> Self:
         """The same users in front of these lists; a list may be chosen many times."""
+        return replace(self, attraction=self.attraction[chosen])
 
     @abstractmethod
     def marginal(self) -> NDArray[np.float64]:
@@ -80,12 +81,6 @@ class Pages(ABC):
 class Independent(Pages):
     """Every document is clicked or not, whatever else is clicked: position-based users."""
 
-    attraction: Floats
-
-    def take(self, chosen: NDArray[np.integer]) -> Self:
-        """The same users in front of these lists."""
-        return type(self)(self.attraction[chosen])
-
     def marginal(self) -> NDArray[np.float64]:
         """The probabilities themselves."""
         return self.attraction.astype(np.float64)
@@ -116,12 +111,7 @@ class ByLastClick(Pages):
     Ranks of `examination`'s first axis count from 0, those of its second from 1.
     """
 
-    attraction: Floats
     examination: NDArray[np.float64]
-
-    def take(self, chosen: NDArray[np.integer]) -> Self:
-        """The same users in front of these lists."""
-        return type(self)(self.attraction[chosen], self.examination)
 
     def marginal(self) -> NDArray[np.float64]:
         """P(c_k = 1) = Σ_r P(last click above k is r) · P(c_k = 1 | r)."""
@@ -155,13 +145,12 @@ class Chain(Pages):
     what makes a user go on.
     """
 
-    attraction: Floats
     after_click: Floats
     after_skip: float
 
     def take(self, chosen: NDArray[np.integer]) -> Self:
         """The same users in front of these lists."""
-        return type(self)(self.attraction[chosen], self.after_click[chosen], self.after_skip)
+        return replace(super().take(chosen), after_click=self.after_click[chosen])
 
     def marginal(self) -> NDArray[np.float64]:
         """P(c_k = 1) = P(E_k = 1) · attraction_k, with examination handed down the page."""

@@ -62,7 +62,7 @@ class Diagnosis:
         return not self.failed and self.verdict != SWAPS
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values for JSON."""
+        """As plain values for JSON, which has neither nan nor infinity."""
         values: dict[str, Any] = plain(asdict(self))
         return values
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -26,11 +26,6 @@ class Point:
     numbers: Mapping[str, Any]
     meaning: str
     advice: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values for JSON, which has neither nan nor infinity."""
-        values: dict[str, Any] = plain(asdict(self))
-        return values
 
 
 @dataclass(frozen=True)

@@ -137,8 +137,7 @@ def compare(facts: LogFacts, column: str, part: str, against: str) -> Change | N
     else:
         draws = [resampled_sums(each, seed=facts.seed + side) for side, each in enumerate(sums)]
         resampled = np.stack(draws, axis=1)
-    whole = np.stack([each.sum(axis=0) for each in sums])[None]
-    level = log_ratio(whole)[0]
+    level = log_ratio(np.stack([each.sum(axis=0) for each in sums]))
     if not np.isfinite(level[0]):
         return None
     # Where a resample may lack all clicks of a position, nothing is claimed about it.
