@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,13 @@ def perceived_relevance(
         raise DataError("all grades are 0: no document is more relevant than another")
     gain = (np.exp2(grades.astype(np.float64)) - 1) / (np.exp2(max_grade) - 1)
     return epsilon + (1 - epsilon) * gain
+
+
+def up_to(depth: int, values: tuple[Any, ...], name: str) -> tuple[Any, ...]:
+    """A habit for positions 1 to `depth`."""
+    if depth > len(values):
+        raise SettingsError(f"the user's {name} is known for {len(values)} positions, not {depth}")
+    return values[:depth]
 
 
 def require_probability(name: str, *values: float) -> None:

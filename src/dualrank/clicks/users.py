@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dualrank.clicks.browsing import ByLastClick, Chain, Independent
 from dualrank.clicks.position_based import PositionBasedUser
-from dualrank.clicks.user import User, perceived_relevance, require_probability
+from dualrank.clicks.user import User, perceived_relevance, require_probability, up_to
 from dualrank.errors import DataError, SettingsError
 
 DEPTH = 10
@@ -63,7 +63,7 @@ class DependentClickUser(_AttractedUser):
     def browse(self, grades: Grades, mask: Mask, max_grade: float) -> Chain:
         """This user in front of lists of grades."""
         attraction = self._attraction(grades, mask, max_grade)
-        continuation = np.asarray(_upto(self.continuation, "continuation", grades.shape[1]))
+        continuation = np.asarray(up_to(grades.shape[1], self.continuation, "continuation"))
         after_click = np.broadcast_to(continuation, attraction.shape)
         return Chain(attraction, after_click, after_skip=1.0)
 
@@ -135,7 +135,7 @@ class BrowsingUser(_AttractedUser):
         """This user in front of lists of grades."""
         depth = grades.shape[1]
         by_last_click = np.zeros((depth, depth + 1))
-        for rank, row in enumerate(_upto(self.examination, "examination", depth)):
+        for rank, row in enumerate(up_to(depth, self.examination, "examination")):
             by_last_click[rank, : rank + 1] = row[::-1]
         return ByLastClick(self._attraction(grades, mask, max_grade), by_last_click)
 
@@ -162,8 +162,8 @@ class TrustingUser:
     def browse(self, grades: Grades, mask: Mask, max_grade: float) -> Independent:
         """This user in front of lists of grades."""
         depth = grades.shape[1]
-        relevant = np.asarray(_upto(self.relevant, "relevant", depth))
-        irrelevant = np.asarray(_upto(self.irrelevant, "irrelevant", depth))
+        relevant = np.asarray(up_to(depth, self.relevant, "relevant"))
+        irrelevant = np.asarray(up_to(depth, self.irrelevant, "irrelevant"))
         gamma = perceived_relevance(grades, max_grade, epsilon=0.0)
         clicked = irrelevant + (relevant - irrelevant) * gamma
         examination = PositionBasedUser(eta=self.eta).examination(depth)
@@ -224,12 +224,6 @@ def find_user(name: str, **habits: Any) -> User:
     for habit, value in habits.items():
         raise SettingsError(f"{habit}={value} belongs into {name}")
     return read_user(name)
-
-
-def _upto(values: tuple[Any, ...], name: str, depth: int) -> tuple[Any, ...]:
-    if depth > len(values):
-        raise SettingsError(f"the user's {name} is known for {len(values)} positions, not {depth}")
-    return values[:depth]
 
 
 def _frozen(value: Any) -> Any:

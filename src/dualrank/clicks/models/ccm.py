@@ -7,7 +7,7 @@ import numpy as np
 from dualrank.clicks.browsing import Chain
 from dualrank.clicks.models.chain_em import ChainCounts, expect
 from dualrank.clicks.models.click_model import ClickModel
-from dualrank.clicks.models.counting import Floats, click_through
+from dualrank.clicks.models.counting import Floats, click_through, ratio
 from dualrank.clicks.models.em import HALF, Beta, Parameters, climb
 from dualrank.clicks.models.fitted import Fitted, Layout
 from dualrank.data.click_log import ClickLog
@@ -69,8 +69,8 @@ def _step(counts: ChainCounts, prior: Beta, now: Parameters) -> tuple[Parameters
     hidden = expect(counts, r, h, tau[0])
     objective = hidden.log_likelihood + prior.log_density(r) + HALF.log_density(tau)
     went_on = counts.went_on + hidden.went_on
-    relevant_on = went_on * _share(tau[2] * r, h)
-    relevant_off = hidden.stopped * _share((1 - tau[2]) * r, 1 - h)
+    relevant_on = went_on * ratio(tau[2] * r, h)
+    relevant_off = hidden.stopped * ratio((1 - tau[2]) * r, 1 - h)
     irrelevant_on, irrelevant_off = went_on - relevant_on, hidden.stopped - relevant_off
     skip_on = counts.skips.sum() + hidden.skip_went_on
     onward = np.array([skip_on, irrelevant_on.sum(), relevant_on.sum()])
@@ -83,7 +83,3 @@ def _step(counts: ChainCounts, prior: Beta, now: Parameters) -> tuple[Parameters
         HALF.estimate(onward, onward + ended),
     )
     return better, objective
-
-
-def _share(part: Floats, whole: Floats) -> Floats:
-    return np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)

@@ -10,7 +10,7 @@ import numpy as np
 from dualrank.clicks.browsing import Chain
 from dualrank.clicks.models.chain_em import ChainCounts, expect
 from dualrank.clicks.models.click_model import ClickModel
-from dualrank.clicks.models.counting import Floats, click_through
+from dualrank.clicks.models.counting import Floats, click_through, ratio
 from dualrank.clicks.models.em import HALF, Beta, Climb, Parameters, climb
 from dualrank.clicks.models.fitted import Fitted, Layout
 from dualrank.clicks.models.pair_parameter import PairParameter
@@ -102,9 +102,7 @@ def _step(
     hidden = expect(counts, now.attraction, now.after_click, float(now.gamma[0]))
     objective = hidden.log_likelihood + attraction_prior.log_density(now.attraction)
     objective += satisfaction_prior.log_density(now.satisfaction)
-    leaves = 1 - now.after_click
-    share = np.divide(now.satisfaction, leaves, out=np.ones_like(leaves), where=leaves > 0)
-    satisfied = hidden.stopped * share
+    satisfied = hidden.stopped * ratio(now.satisfaction, 1 - now.after_click, otherwise=1.0)
     went_on = counts.went_on + hidden.went_on
     gamma = now.gamma
     if not persistent:
@@ -131,9 +129,7 @@ def _evidence(
     """
     hidden = expect(counts, network.attraction, network.after_click, float(network.gamma[0]))
     unsatisfied = 1 - network.satisfaction
-    odds = np.divide(
-        network.satisfaction, unsatisfied, out=np.zeros_like(unsatisfied), where=unsatisfied > 0
-    )
+    odds = ratio(network.satisfaction, unsatisfied)
     going_on = PairParameter.from_examinations(
         unsatisfied,
         counts.went_on,
