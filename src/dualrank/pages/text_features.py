@@ -69,12 +69,9 @@ class Occurrences:
     @classmethod
     def of(cls, words: QueryWords, queries: NDArray[np.integer]) -> Occurrences:
         """The words of these queries (indices), one after the other."""
-        starts = words.counts.indptr[queries].astype(np.int64)
-        lengths = words.counts.indptr[np.asarray(queries) + 1] - starts
-        pair = np.repeat(np.arange(len(queries)), lengths)
-        first = np.cumsum(lengths) - lengths
-        place = np.arange(len(pair)) - first[pair] + starts[pair]
-        return cls(len(queries), pair, words.counts.indices[place], words.counts.data[place])
+        rows = words.counts[np.asarray(queries)]
+        pair = np.repeat(np.arange(len(queries)), np.diff(rows.indptr))
+        return cls(len(queries), pair, rows.indices, rows.data)
 
     def total(self, values: Values) -> Values:
         """Σ over the words of each pair."""
