@@ -5,7 +5,7 @@ import pytest
 
 from dualrank.clicks import sampling
 from dualrank.clicks.position_based import PositionBasedUser
-from dualrank.clicks.sampling import sample_click_counts, sample_log
+from dualrank.clicks.sampling import sample_log
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import top_lists
 from dualrank.errors import DataError
@@ -72,9 +72,10 @@ def test_clicks_of_one_session_are_independent_given_the_list(data, lists):
 
 
 def test_counts_have_the_distribution_of_the_log(data, lists, expected):
-    counts = sample_click_counts(
-        data, lists, PositionBasedUser(), SESSIONS, np.random.default_rng(4)
-    )
+    rng = np.random.default_rng(4)
+    per_list = rng.multinomial(SESSIONS, np.full(len(lists), 1 / len(lists)))
+    pages = PositionBasedUser().browse(lists.gather(data.grades), lists.mask, 4)
+    counts = pages.sample_counts(per_list, rng)
     assert off(counts, expected, lists.mask).max() < 4.5
     assert not counts[~lists.mask].any()
 

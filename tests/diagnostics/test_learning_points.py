@@ -15,7 +15,7 @@ from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.joint_learning import joint_learning, supported
 from dualrank.diagnostics.logging_ranker import (
     logging_ranker,
-    order_told_by_features,
+    order_by_features,
     spearman_with_order,
 )
 from dualrank.diagnostics.trained_pair import TrainedPair, train_pair
@@ -122,7 +122,7 @@ def test_a_ranker_that_looks_elsewhere_is_not_told_by_the_features(world):
 
 def test_few_or_short_lists_tell_nothing(world):
     here = world(queries=8)
-    assert order_told_by_features(here.data, here.lists(1)) is None
+    assert order_by_features(here.data, here.lists(1)) is None
     assert logging_ranker(LogFacts(here.log(100, rankers=1), here.data)).status == "not measured"
 
 

@@ -58,7 +58,7 @@ def test_if_nothing_is_left_the_reason_is_said():
 
 
 def test_the_table_has_the_same_values(tmp_path, monkeypatch):
-    monkeypatch.setattr("dualrank.pages.text_features.BLOCK_PAIRS", 2)
+    monkeypatch.setattr("dualrank.pages.candidates.BLOCK_PAIRS", 2)
     found = extract(PAGES, QUERIES, pairs(("a", "1", 1), ("a", "2", 0), ("b", "2", 2)), jobs=1)
     found.write(tmp_path / "f.parquet")
     table = pq.read_table(tmp_path / "f.parquet")

@@ -2,10 +2,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualrank.pages.retrieval import best_pages
+from dualrank.pages.retrieval import SEARCH, best_pages
 from dualrank.pages.sources import HeldPages
 from dualrank.pages.tables import Queries
-from dualrank.pages.text_features import FEATURE_NAMES, Parameters, features_of
+from dualrank.pages.text_features import FEATURE_NAMES, features_of
 from dualrank.pages.tokens import Tokeniser
 from dualrank.pages.word_counts import QueryWords, count_words
 
@@ -27,11 +27,10 @@ def counted(contents, queries):
 @given(TEXTS, TEXTS, st.integers(1, 5))
 def test_the_best_pages_are_those_with_the_highest_feature(contents, queries, k):
     pages, words = counted(contents, queries)
-    parameters = Parameters()
-    found_queries, found = best_pages(pages, words, k, parameters=parameters)
+    found_queries, found = best_pages(pages, words, k)
     for q in range(len(queries)):
         everything = np.arange(len(contents))
-        values = features_of(pages, words, np.full(len(contents), q), everything, parameters)
+        values = features_of(pages, words, np.full(len(contents), q), everything, SEARCH)
         scores = values[:, FEATURE_NAMES.index("bm25_whole")]
         order = [d for d in np.argsort(-scores, kind="stable") if scores[d] > 0][:k]
         np.testing.assert_allclose(scores[found[found_queries == q]], scores[order], rtol=1e-6)

@@ -54,12 +54,12 @@ def test_a_file_written_by_hand_needs_only_examination(tmp_path):
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ([], "must be a list of one number per position"),
-        ([[1.0, 0.5]], "must be a list of one number per position"),
-        ([1.0, 0.0], "examination at position 2 is 0; it must be a number above 0"),
-        ([1.0, -0.5], "examination at position 2 is -0.5; it must be a number above 0"),
-        ([np.nan, 1.0], "examination at position 1 is nan; it must be a number above 0"),
-        ([1.0, np.inf], "examination at position 2 is inf; it must be a number above 0"),
+        ([], "must be one number per position"),
+        ([[1.0, 0.5]], "must be one number per position"),
+        ([1.0, 0.0], "examination of position 2 is 0; it must be above 0 and finite"),
+        ([1.0, -0.5], "examination of position 2 is -0.5; it must be above 0 and finite"),
+        ([np.nan, 1.0], "examination of position 1 is nan; it must be above 0 and finite"),
+        ([1.0, np.inf], "examination of position 2 is inf; it must be above 0 and finite"),
     ],
 )
 def test_impossible_examination_is_refused(values, sentence):

@@ -111,14 +111,13 @@ def _search_many(
     opened: PageIndex, queries: Path, out: Path, k: int, field: str, as_json: bool
 ) -> None:
     from dualrank.pages.candidates import warn_of
-    from dualrank.pages.search_lists import search_lists
     from dualrank.pages.tables import read_queries
     from dualrank.storage import write_table
 
     require_suffix(out, "the table", ".parquet")
     asked = read_queries(queries)
     with one_bar("searching") as report:
-        lists, empty = search_lists(opened, asked, k, field=field, progress=report)
+        lists, empty = opened.search_all(asked, k, field=field, progress=report)
     warn_of("queries without any page", empty)
     write_table(out, lists)
     summary = {"lists": str(out), "queries": len(asked), "pairs": lists.num_rows}

@@ -12,7 +12,6 @@ from .models.registry import MODELS as MODELS
 from .models.registry import click_model as click_model
 from .models.registry import load_click_model as load_click_model
 from .position_based import PositionBasedUser as PositionBasedUser
-from .sampling import sample_click_counts as sample_click_counts
 from .sampling import sample_log as sample_log
 from .user import User as User
 from .users import CascadeUser as CascadeUser

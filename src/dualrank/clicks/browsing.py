@@ -9,28 +9,29 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Generic, Self, TypeVar
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-State = TypeVar("State")
 Floats = NDArray[np.floating]
+Click = Callable[[int, Floats], NDArray[np.bool_]]
 
 
-class Browsing(ABC, Generic[State]):
+@dataclass(frozen=True, eq=False)
+class Pages(ABC):
     """Users in front of some lists: `attraction[l, k]` is P(click | examined), 0 at padding.
 
-    What a user has in mind on the way down (the `State`: where the last click was, whether the
-    next document will be looked at) is summed out: only clicks are seen.
+    What a user has in mind on the way down (where the last click was, whether the next document
+    will be looked at) is summed out: only clicks are seen.
     """
 
     attraction: Floats
 
-    @abstractmethod
     def take(self, chosen: NDArray[np.integer]) -> Self:
         """The same users in front of these lists; a list may be chosen many times."""
+        return replace(self, attraction=self.attraction[chosen])
 
     @abstractmethod
     def marginal(self) -> NDArray[np.float64]:
@@ -71,32 +72,14 @@ class Browsing(ABC, Generic[State]):
             left[lists] -= 1
         return counts
 
-    def _walk(self, click: Callable[[int, Floats], NDArray[np.bool_]]) -> None:
+    @abstractmethod
+    def _walk(self, click: Click) -> None:
         """Go down all lists at once; `click` hears P(c_k = 1 | c_<k) and says who clicks."""
-        state = self._start()
-        for rank in range(self.attraction.shape[1]):
-            clicked = click(rank, self._probability(rank, state))
-            state = self._next(rank, state, clicked)
-
-    @abstractmethod
-    def _start(self) -> State: ...
-
-    @abstractmethod
-    def _probability(self, rank: int, state: State) -> Floats: ...
-
-    @abstractmethod
-    def _next(self, rank: int, state: State, clicked: NDArray[np.bool_]) -> State: ...
 
 
 @dataclass(frozen=True, eq=False)
-class Independent(Browsing[None]):
+class Independent(Pages):
     """Every document is clicked or not, whatever else is clicked: position-based users."""
-
-    attraction: Floats
-
-    def take(self, chosen: NDArray[np.integer]) -> Self:
-        """The same users in front of these lists."""
-        return type(self)(self.attraction[chosen])
 
     def marginal(self) -> NDArray[np.float64]:
         """The probabilities themselves."""
@@ -114,18 +97,13 @@ class Independent(Browsing[None]):
         """The sum of independent clicks is binomial: nobody needs to click one by one."""
         return rng.binomial(np.reshape(sessions, (-1, 1)), self.attraction)
 
-    def _start(self) -> None:
-        return None
-
-    def _probability(self, rank: int, state: None) -> Floats:
-        return self.attraction[:, rank]
-
-    def _next(self, rank: int, state: None, clicked: NDArray[np.bool_]) -> None:
-        return None
+    def _walk(self, click: Click) -> None:
+        for rank in range(self.attraction.shape[1]):
+            click(rank, self.attraction[:, rank])
 
 
 @dataclass(frozen=True, eq=False)
-class ByLastClick(Browsing[NDArray[np.intp]]):
+class ByLastClick(Pages):
     """Examination depends on the rank and on the last click above.
 
         P(c_k = 1 | c_<k) = attraction_k · examination[k, r],   r = rank of the last click, 0: none
@@ -133,12 +111,7 @@ class ByLastClick(Browsing[NDArray[np.intp]]):
     Ranks of `examination`'s first axis count from 0, those of its second from 1.
     """
 
-    attraction: Floats
     examination: NDArray[np.float64]
-
-    def take(self, chosen: NDArray[np.integer]) -> Self:
-        """The same users in front of these lists."""
-        return type(self)(self.attraction[chosen], self.examination)
 
     def marginal(self) -> NDArray[np.float64]:
         """P(c_k = 1) = Σ_r P(last click above k is r) · P(c_k = 1 | r)."""
@@ -153,20 +126,15 @@ class ByLastClick(Browsing[NDArray[np.intp]]):
             last[:, rank + 1] = probabilities[:, rank]
         return probabilities
 
-    def _start(self) -> NDArray[np.intp]:
-        return np.zeros(len(self.attraction), dtype=np.intp)
-
-    def _probability(self, rank: int, state: NDArray[np.intp]) -> Floats:
-        return self.attraction[:, rank] * self.examination[rank, state]
-
-    def _next(
-        self, rank: int, state: NDArray[np.intp], clicked: NDArray[np.bool_]
-    ) -> NDArray[np.intp]:
-        return np.where(clicked, rank + 1, state)
+    def _walk(self, click: Click) -> None:
+        last = np.zeros(len(self.attraction), dtype=np.intp)
+        for rank in range(self.attraction.shape[1]):
+            clicked = click(rank, self.attraction[:, rank] * self.examination[rank, last])
+            last = np.where(clicked, rank + 1, last)
 
 
 @dataclass(frozen=True, eq=False)
-class Chain(Browsing[NDArray[np.float64]]):
+class Chain(Pages):
     """Users read from the top until they stop; what is below is not examined.
 
         P(E_1 = 1) = 1
@@ -177,13 +145,12 @@ class Chain(Browsing[NDArray[np.float64]]):
     what makes a user go on.
     """
 
-    attraction: Floats
     after_click: Floats
     after_skip: float
 
     def take(self, chosen: NDArray[np.integer]) -> Self:
         """The same users in front of these lists."""
-        return type(self)(self.attraction[chosen], self.after_click[chosen], self.after_skip)
+        return replace(super().take(chosen), after_click=self.after_click[chosen])
 
     def marginal(self) -> NDArray[np.float64]:
         """P(c_k = 1) = P(E_k = 1) · attraction_k, with examination handed down the page."""
@@ -192,22 +159,13 @@ class Chain(Browsing[NDArray[np.float64]]):
         examined = np.hstack([np.ones((len(examined), 1)), examined[:, :-1]])
         return np.asarray(self.attraction * examined, dtype=np.float64)
 
-    def _start(self) -> NDArray[np.float64]:
-        return np.ones(len(self.attraction))
-
-    def _probability(self, rank: int, state: NDArray[np.float64]) -> Floats:
-        return self.attraction[:, rank] * state
-
-    def _next(
-        self, rank: int, state: NDArray[np.float64], clicked: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
-        """P(E_(k+1) = 1 | c_1 … c_k), where a skip may also mean that nobody was looking."""
-        attraction = self.attraction[:, rank]
-        skipped = state * (1 - attraction)
-        missed = 1 - state * attraction
-        examined = np.divide(skipped, missed, out=np.zeros_like(missed), where=missed > 0)
-        return np.where(clicked, self.after_click[:, rank], examined * self.after_skip)
-
-
-Pages = Browsing[Any]
-"""Browsing of whatever kind."""
+    def _walk(self, click: Click) -> None:
+        reading = np.ones(len(self.attraction))
+        for rank in range(self.attraction.shape[1]):
+            attraction = self.attraction[:, rank]
+            clicked = click(rank, attraction * reading)
+            # A skip may also mean that nobody was looking.
+            missed = 1 - reading * attraction
+            skipped = reading * (1 - attraction)
+            examined = np.divide(skipped, missed, out=np.zeros_like(missed), where=missed > 0)
+            reading = np.where(clicked, self.after_click[:, rank], examined * self.after_skip)

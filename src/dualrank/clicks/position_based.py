@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrank.clicks.browsing import Independent
-from dualrank.clicks.user import perceived_relevance, require_probability
+from dualrank.clicks.user import perceived_relevance, require_probability, up_to
 from dualrank.errors import SettingsError
 
 # Examination of ranks 1 to 10 in the eye-tracking study of Joachims et al. (2005), as the
@@ -49,11 +49,7 @@ class PositionBasedUser:
 
     def examination(self, depth: int) -> NDArray[np.float64]:
         """P(o_i = 1) for positions 1 to `depth`."""
-        if depth > len(self.curve):
-            raise SettingsError(
-                f"the user's examination is known for {len(self.curve)} positions, not {depth}"
-            )
-        return np.asarray(self.curve[:depth]) ** self.eta
+        return np.asarray(up_to(depth, self.curve, "examination")) ** self.eta
 
     def perceived_relevance(
         self, grades: NDArray[np.floating], max_grade: float

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualrank.clicks.browsing import Pages
-from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.user import User
 from dualrank.data.catalogue import Catalogue
 from dualrank.data.click_log import ClickLog
@@ -43,21 +41,3 @@ def sample_sessions(
         block = slice(start, start + SESSIONS_PER_BLOCK)
         clicks[block] = pages.take(chosen[block]).sample(rng)
     return ClickLog.from_clicks(lists, chosen, clicks, catalogue=catalogue)
-
-
-def sample_click_counts(
-    dataset: Dataset,
-    lists: RankedLists,
-    user: PositionBasedUser,
-    sessions: int,
-    rng: np.random.Generator,
-) -> NDArray[np.int64]:
-    """Clicks per list and position over many sessions, without sampling them one by one.
-
-    The sum of n independent clicks of probability p is binomial, so this has exactly the
-    distribution of `sample_log(…).clicks_per_list`.
-    """
-    per_list = rng.multinomial(sessions, np.full(len(lists), 1 / len(lists)))
-    grades = lists.gather(dataset.require_grades())
-    probabilities = user.click_probabilities(grades, lists.mask, dataset.max_grade)
-    return rng.binomial(per_list[:, None], probabilities)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,15 @@ def perceived_relevance(
     return epsilon + (1 - epsilon) * gain
 
 
-def require_probability(name: str, value: float) -> None:
-    """Refuse a parameter that is no probability."""
-    if not 0 <= value <= 1:
-        raise SettingsError(f"{name} is a probability, not {value}")
+def up_to(depth: int, values: tuple[Any, ...], name: str) -> tuple[Any, ...]:
+    """A habit for positions 1 to `depth`."""
+    if depth > len(values):
+        raise SettingsError(f"the user's {name} is known for {len(values)} positions, not {depth}")
+    return values[:depth]
+
+
+def require_probability(name: str, *values: float) -> None:
+    """Refuse a parameter that is no probability, or not all of whose values are."""
+    for value in values:
+        if not 0 <= value <= 1:
+            raise SettingsError(f"{name} is a probability, not {value}")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dualrank.clicks.browsing import ByLastClick, Chain, Independent
 from dualrank.clicks.position_based import PositionBasedUser
-from dualrank.clicks.user import User, perceived_relevance, require_probability
+from dualrank.clicks.user import User, perceived_relevance, require_probability, up_to
 from dualrank.errors import DataError, SettingsError
 
 DEPTH = 10
@@ -29,81 +29,77 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class CascadeUser:
-    """Reads from the top, clicks the first document that looks relevant, and leaves."""
+class _AttractedUser:
+    """Clicks what is examined and attractive; all habits are probabilities."""
 
     epsilon: float = 0.1
 
     def __post_init__(self) -> None:
-        require_probability("epsilon", self.epsilon)
+        for habit in fields(self):
+            value = getattr(self, habit.name)
+            values = value if isinstance(habit.default, tuple) else (value,)
+            require_probability(habit.name, *values)
+
+    def _attraction(self, grades: Grades, mask: Mask, max_grade: float) -> NDArray[np.float64]:
+        return np.where(mask, perceived_relevance(grades, max_grade, self.epsilon), 0.0)
+
+
+@dataclass(frozen=True)
+class CascadeUser(_AttractedUser):
+    """Reads from the top, clicks the first document that looks relevant, and leaves."""
 
     def browse(self, grades: Grades, mask: Mask, max_grade: float) -> Chain:
         """This user in front of lists of grades."""
-        attraction = _attraction(grades, mask, max_grade, self.epsilon)
+        attraction = self._attraction(grades, mask, max_grade)
         return Chain(attraction, np.zeros_like(attraction), after_skip=1.0)
 
 
 @dataclass(frozen=True)
-class DependentClickUser:
+class DependentClickUser(_AttractedUser):
     """Reads from the top, and after a click at rank k goes on with probability λ_k."""
 
-    epsilon: float = 0.1
     continuation: tuple[float, ...] = (0.8, 0.75, 0.7, 0.66, 0.62, 0.59, 0.56, 0.54, 0.52, 0.5)
-
-    def __post_init__(self) -> None:
-        require_probability("epsilon", self.epsilon)
-        _require_probabilities("continuation", self.continuation)
 
     def browse(self, grades: Grades, mask: Mask, max_grade: float) -> Chain:
         """This user in front of lists of grades."""
-        attraction = _attraction(grades, mask, max_grade, self.epsilon)
-        continuation = np.asarray(_upto(self.continuation, "continuation", grades.shape[1]))
+        attraction = self._attraction(grades, mask, max_grade)
+        continuation = np.asarray(up_to(grades.shape[1], self.continuation, "continuation"))
         after_click = np.broadcast_to(continuation, attraction.shape)
         return Chain(attraction, after_click, after_skip=1.0)
 
 
 @dataclass(frozen=True)
-class ClickChainUser:
+class ClickChainUser(_AttractedUser):
     """Reads from the top; whether to go on depends on the click and on what it showed.
 
     After a skip with probability τ₁, after a click with τ₂ (1 − r) + τ₃ r, where r is the
     relevance of the clicked document: who has found something relevant leaves sooner.
     """
 
-    epsilon: float = 0.1
     after_skip: float = 0.95
     after_irrelevant_click: float = 0.8
     after_relevant_click: float = 0.3
 
-    def __post_init__(self) -> None:
-        for f in fields(self):
-            require_probability(f.name, getattr(self, f.name))
-
     def browse(self, grades: Grades, mask: Mask, max_grade: float) -> Chain:
         """This user in front of lists of grades."""
-        r = _attraction(grades, mask, max_grade, self.epsilon)
+        r = self._attraction(grades, mask, max_grade)
         after_click = self.after_irrelevant_click * (1 - r) + self.after_relevant_click * r
         return Chain(r, after_click, self.after_skip)
 
 
 @dataclass(frozen=True)
-class DynamicBayesianUser:
+class DynamicBayesianUser(_AttractedUser):
     """Reads from the top, leaves when satisfied by a click, or else tired with 1 − γ.
 
     A clicked document satisfies with `satisfaction` (2^y − 1)/(2^y_max − 1): grade 0 never does.
     """
 
-    epsilon: float = 0.1
     satisfaction: float = 0.9
     continuation: float = 0.9
 
-    def __post_init__(self) -> None:
-        for f in fields(self):
-            require_probability(f.name, getattr(self, f.name))
-
     def browse(self, grades: Grades, mask: Mask, max_grade: float) -> Chain:
         """This user in front of lists of grades."""
-        attraction = _attraction(grades, mask, max_grade, self.epsilon)
+        attraction = self._attraction(grades, mask, max_grade)
         satisfied = self.satisfaction * perceived_relevance(grades, max_grade, epsilon=0.0)
         return Chain(attraction, self.continuation * (1 - satisfied), self.continuation)
 
@@ -116,13 +112,12 @@ class SimplifiedBayesianUser(DynamicBayesianUser):
 
 
 @dataclass(frozen=True)
-class BrowsingUser:
+class BrowsingUser(_AttractedUser):
     """Examines rank k with γ_(k,d), where d is the distance to the last click above.
 
     Without a click above, d = k. `examination[k − 1][d − 1]` is γ_(k,d).
     """
 
-    epsilon: float = 0.1
     examination: tuple[tuple[float, ...], ...] = tuple(
         tuple(round(d**-0.6, 3) for d in range(1, k + 1)) for k in range(1, DEPTH + 1)
     )
@@ -134,15 +129,15 @@ class BrowsingUser:
                 raise SettingsError(
                     f"examination has {len(row)} distances at rank {rank}; there are {rank}"
                 )
-            _require_probabilities("examination", row)
+            require_probability("examination", *row)
 
     def browse(self, grades: Grades, mask: Mask, max_grade: float) -> ByLastClick:
         """This user in front of lists of grades."""
         depth = grades.shape[1]
         by_last_click = np.zeros((depth, depth + 1))
-        for rank, row in enumerate(_upto(self.examination, "examination", depth)):
+        for rank, row in enumerate(up_to(depth, self.examination, "examination")):
             by_last_click[rank, : rank + 1] = row[::-1]
-        return ByLastClick(_attraction(grades, mask, max_grade, self.epsilon), by_last_click)
+        return ByLastClick(self._attraction(grades, mask, max_grade), by_last_click)
 
 
 @dataclass(frozen=True)
@@ -161,14 +156,14 @@ class TrustingUser:
 
     def __post_init__(self) -> None:
         PositionBasedUser(eta=self.eta)
-        _require_probabilities("relevant", self.relevant)
-        _require_probabilities("irrelevant", self.irrelevant)
+        require_probability("relevant", *self.relevant)
+        require_probability("irrelevant", *self.irrelevant)
 
     def browse(self, grades: Grades, mask: Mask, max_grade: float) -> Independent:
         """This user in front of lists of grades."""
         depth = grades.shape[1]
-        relevant = np.asarray(_upto(self.relevant, "relevant", depth))
-        irrelevant = np.asarray(_upto(self.irrelevant, "irrelevant", depth))
+        relevant = np.asarray(up_to(depth, self.relevant, "relevant"))
+        irrelevant = np.asarray(up_to(depth, self.irrelevant, "irrelevant"))
         gamma = perceived_relevance(grades, max_grade, epsilon=0.0)
         clicked = irrelevant + (relevant - irrelevant) * gamma
         examination = PositionBasedUser(eta=self.eta).examination(depth)
@@ -229,23 +224,6 @@ def find_user(name: str, **habits: Any) -> User:
     for habit, value in habits.items():
         raise SettingsError(f"{habit}={value} belongs into {name}")
     return read_user(name)
-
-
-def _attraction(
-    grades: Grades, mask: Mask, max_grade: float, epsilon: float
-) -> NDArray[np.float64]:
-    return np.where(mask, perceived_relevance(grades, max_grade, epsilon), 0.0)
-
-
-def _require_probabilities(name: str, values: tuple[float, ...]) -> None:
-    for value in values:
-        require_probability(name, value)
-
-
-def _upto(values: tuple[Any, ...], name: str, depth: int) -> tuple[Any, ...]:
-    if depth > len(values):
-        raise SettingsError(f"the user's {name} is known for {len(values)} positions, not {depth}")
-    return values[:depth]
 
 
 def _frozen(value: Any) -> Any:

@@ -69,9 +69,10 @@ class ClickLog:
     @property
     def clicks_per_list(self) -> NDArray[np.int64]:
         """Clicks on every position of each list, summed over its sessions."""
-        totals = np.zeros(self.lists.documents.shape, dtype=np.int64)
-        np.add.at(totals, self.list_of, self.clicks * self.counts[:, None])
-        return totals
+        columns = [
+            np.bincount(self.list_of[on], self.counts[on], len(self.lists)) for on in self.clicks.T
+        ]
+        return np.stack(columns, axis=1).astype(np.int64)
 
     def take_lists(self, chosen: NDArray[np.integer]) -> ClickLog:
         """The part of the log on these lists (indices, each at most once)."""

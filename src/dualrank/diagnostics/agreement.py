@@ -13,7 +13,7 @@ is 0 where the learned curve l is the harvested one h, and 1 where it is the raw
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -37,22 +37,18 @@ class Gap:
 
     position: int
     factor: float
-    errors: float
+    standard_errors: float
     intervals_overlap: bool
+
+    @property
+    def size(self) -> float:
+        """The factor, whichever of the curves is above the other."""
+        return max(self.factor, 1 / self.factor)
 
     @property
     def is_clear(self) -> bool:
         """Whether it is more than noise, and enough to matter."""
-        return max(self.factor, 1 / self.factor) > ALIKE and self.errors > ERRORS
-
-    def to_dict(self) -> dict[str, float | bool]:
-        """As plain values."""
-        return {
-            "position": self.position,
-            "factor": self.factor,
-            "standard_errors": self.errors,
-            "intervals_overlap": self.intervals_overlap,
-        }
+        return self.size > ALIKE and self.standard_errors > ERRORS
 
 
 def curves(facts: LogFacts) -> Point:
@@ -67,7 +63,7 @@ def curves(facts: LogFacts) -> Point:
     numbers: dict[str, Any] = {
         **{name: _numbers(curve) for name, curve in known.items()},
         "missing": {name: why for name, why in found.items() if isinstance(why, str)},
-        "gaps": {name: each.to_dict() for name, each in gaps.items()},
+        "gaps": {name: asdict(each) for name, each in gaps.items()},
     }
     asked = Question(NAME, numbers)
     if "raw" not in known:
@@ -94,7 +90,7 @@ def curves(facts: LogFacts) -> Point:
         return asked.answer(
             "good",
             "The harvested curve stands by itself; raw click-through differs from it by a factor "
-            f"of up to {_above_one(bias.factor):.2f}, which is the relevance of what stood on top.",
+            f"of up to {bias.size:.2f}, which is the relevance of what stood on top.",
             "Give the features of the documents to see whether dual learning finds the same curve.",
         )
     learned = known["learned"]
@@ -105,13 +101,12 @@ def curves(facts: LogFacts) -> Point:
         return asked.answer(
             "good",
             "Dual learning finds the harvested curve, within a factor of "
-            f"{_above_one(apart.factor):.2f} and their intervals: both can be believed"
+            f"{apart.size:.2f} and their intervals: both can be believed"
             + (f" as far as position {harvested.depth}, where the latter ends." if ends else "."),
         )
     distance = (
-        f"The learned curve is {_above_one(apart.factor):.2f} times "
-        f"{'above' if apart.factor > 1 else 'below'} the harvested one at position "
-        f"{apart.position}"
+        f"The learned curve is {apart.size:.2f} times {'above' if apart.factor > 1 else 'below'} "
+        f"the harvested one at position {apart.position}"
     )
     if way > SOME_WAY:
         return asked.answer(
@@ -137,21 +132,15 @@ def gap(one: Propensity, other: Propensity) -> Gap:
     """The largest factor of `other` against `one`, over the positions that both know."""
     depth = min(one.depth, other.depth)
     difference = np.log(other.examination[:depth] / one.examination[:depth])
-    error = np.hypot(_error(one, depth), _error(other, depth))
-    k = int(np.abs(difference).argmax())
+    size = np.abs(difference)
+    ours, theirs = _error(one, depth), _error(other, depth)
+    error = np.hypot(ours, theirs)
+    errors = np.divide(size, error, out=np.zeros(depth), where=error > 0)
     # The clearest difference counts, of those that are large enough to matter.
-    large = np.abs(difference) > np.log(ALIKE)
-    if large.any():
-        with np.errstate(divide="ignore", invalid="ignore"):
-            clear = np.where(large & (error > 0), np.abs(difference) / error, 0.0)
-        k = int(clear.argmax()) if clear.max() > ERRORS else k
-    errors = abs(difference[k]) / error[k] if error[k] > 0 else 0.0
-    overlap = bool(
-        (
-            np.abs(difference) <= NORMAL_95 * (_error(one, depth) + _error(other, depth)) + 1e-12
-        ).all()
-    )
-    return Gap(k + 1, float(np.exp(difference[k])), float(errors), overlap)
+    clear = np.where(size > np.log(ALIKE), errors, 0.0)
+    k = int(clear.argmax() if clear.max() > ERRORS else size.argmax())
+    overlap = bool((size <= NORMAL_95 * (ours + theirs) + 1e-12).all())
+    return Gap(k + 1, float(np.exp(difference[k])), float(errors[k]), overlap)
 
 
 def share_of_the_way(harvested: Propensity, learned: Propensity, raw: Propensity) -> float:
@@ -167,10 +156,6 @@ def _error(curve: Propensity, depth: int) -> NDArray[np.float64]:
     if curve.low is None or curve.high is None:
         return np.full(depth, np.inf)
     return np.log(curve.high[:depth] / curve.low[:depth]) / (2 * NORMAL_95)
-
-
-def _above_one(factor: float) -> float:
-    return max(factor, 1 / factor)
 
 
 def _numbers(curve: Propensity) -> dict[str, object]:

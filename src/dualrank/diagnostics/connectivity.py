@@ -9,7 +9,6 @@ a ranker about which documents are equally relevant.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from dualrank.diagnostics.facts import LogFacts
@@ -27,8 +26,12 @@ def connectivity(facts: LogFacts) -> Point:
     """The graph of positions: its parts, and how much of the log stands behind its edges."""
     grouped = facts.grouped
     cells, moved = grouped.cells, grouped.cells.moved
-    joined = edges(interventional_sums(moved, grouped.group_count).sum(axis=0))
-    parts = [part for part in _parts(joined) if grouped.impressions[part].any()]
+    sums = interventional_sums(moved, grouped.group_count).sum(axis=0)
+    # Two positions are joined by documents that were clicked at both.
+    joined = (sums > 0) & (sums.T > 0)
+    count, part_of = connected_components(joined, directed=False)
+    parts = [np.flatnonzero(part_of == each) for each in range(count)]
+    parts = [part for part in parts if grouped.impressions[part].any()]
     apart = sorted(int(k) + 1 for part in parts if 0 not in part for k in part)
     pairs, moved_pairs = (len(np.unique(each.document)) for each in (cells, moved))
     width = interval_width(facts.harvested)
@@ -54,10 +57,11 @@ def connectivity(facts: LogFacts) -> Point:
             "rankers.",
         )
     if width > WIDE:
+        bounds = f"a factor of {width:.1f}" if np.isfinite(width) else "no bounds"
         return asked.answer(
             "warning" if width <= USELESS or facts.dataset is not None else "failed",
             f"{seen}; they connect all positions, but so weakly that the harvested curve is known "
-            f"only within {_factor(width)} at its worst position.",
+            f"only within {bounds} at its worst position.",
             "Log longer, or swap more results.",
         )
     return asked.answer(
@@ -67,26 +71,12 @@ def connectivity(facts: LogFacts) -> Point:
     )
 
 
-def edges(sums: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which positions share documents that were clicked at both."""
-    return (sums > 0) & (sums.T > 0)
-
-
 def interval_width(curve: Propensity | str) -> float:
     """The largest ratio of the ends of the intervals; infinite where there is none."""
     if isinstance(curve, str) or curve.low is None or curve.high is None:
         return float("inf")
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.nan_to_num(curve.high / curve.low, nan=np.inf).max())
-
-
-def _factor(width: float) -> str:
-    return f"a factor of {width:.1f}" if np.isfinite(width) else "no bounds"
-
-
-def _parts(joined: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
-    count, part = connected_components(joined, directed=False)
-    return [np.flatnonzero(part == each) for each in range(count)]
 
 
 def _positions(numbers: list[int]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from dualrank.data.click_log import ClickLog
@@ -15,7 +15,7 @@ from dualrank.diagnostics.connectivity import connectivity
 from dualrank.diagnostics.facts import LogFacts, Progress
 from dualrank.diagnostics.joint_learning import joint_learning
 from dualrank.diagnostics.logging_ranker import logging_ranker
-from dualrank.diagnostics.point import Point
+from dualrank.diagnostics.point import Point, plain
 from dualrank.diagnostics.sample import sample
 from dualrank.diagnostics.stability import drift
 from dualrank.diagnostics.traffic import traffic
@@ -62,12 +62,9 @@ class Diagnosis:
         return not self.failed and self.verdict != SWAPS
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values for JSON."""
-        return {
-            "verdict": self.verdict,
-            "reasons": list(self.reasons),
-            "points": [point.to_dict() for point in self.points],
-        }
+        """As plain values for JSON, which has neither nan nor infinity."""
+        values: dict[str, Any] = plain(asdict(self))
+        return values
 
     def to_json(self) -> str:
         """The text of `diagnosis.json`."""

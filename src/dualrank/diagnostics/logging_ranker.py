@@ -36,7 +36,7 @@ def logging_ranker(facts: LogFacts) -> Point:
         return Question(NAME).answer(
             "not measured", "No features were given.", "Give the features of the documents."
         )
-    found = order_told_by_features(facts.dataset, facts.log.lists, facts.seed)
+    found = order_by_features(facts.dataset, facts.log.lists, facts.seed)
     if found is None:
         return Question(NAME).answer("not measured", "Too few lists of three documents or more.")
     asked = Question(NAME, {"spearman": found})
@@ -59,7 +59,7 @@ def logging_ranker(facts: LogFacts) -> Point:
     )
 
 
-def order_told_by_features(dataset: Dataset, lists: RankedLists, seed: int = 0) -> float | None:
+def order_by_features(dataset: Dataset, lists: RankedLists, seed: int = 0) -> float | None:
     """Mean Spearman correlation on held-out queries, or None where there are too few lists."""
     rng = np.random.default_rng([seed, 0x_10CC])
     long = np.flatnonzero(lists.mask.sum(axis=1) >= 3)

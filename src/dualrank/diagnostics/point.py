@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -26,16 +27,6 @@ class Point:
     meaning: str
     advice: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values for JSON, which has neither nan nor infinity."""
-        return {
-            "name": self.name,
-            "status": self.status,
-            "numbers": plain(self.numbers),
-            "meaning": self.meaning,
-            "advice": self.advice,
-        }
-
 
 @dataclass(frozen=True)
 class Question:
@@ -56,14 +47,10 @@ def worst(*statuses: Status) -> Status:
 
 def plain(value: Any) -> Any:
     """Numbers as JSON can hold them: what is not finite becomes null."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
-    if isinstance(value, np.ndarray | list | tuple):
+    if isinstance(value, list | tuple):
         return [plain(each) for each in value]
-    if isinstance(value, np.bool_ | bool):
-        return bool(value)
-    if isinstance(value, np.integer | int):
-        return int(value)
-    if isinstance(value, np.floating | float):
-        return float(value) if np.isfinite(value) else None
-    return value
+    return None if isinstance(value, float) and not math.isfinite(value) else value

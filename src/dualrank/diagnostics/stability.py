@@ -21,9 +21,9 @@ from scipy.stats import t as student
 
 from dualrank.data.click_log import PERIOD, ClickLog
 from dualrank.diagnostics.facts import LogFacts
-from dualrank.diagnostics.point import Point, Question, Status, worst
-from dualrank.propensity.bootstrap import resampled_sums
-from dualrank.propensity.grouped_clicks import Cells, GroupedClicks
+from dualrank.diagnostics.point import Point, Question
+from dualrank.propensity.bootstrap import log_ratio, resampled_sums, spread_of
+from dualrank.propensity.grouped_clicks import Cells
 from dualrank.propensity.propensity import NORMAL_95
 
 NAME = "drift"
@@ -77,16 +77,12 @@ def drift(facts: LogFacts) -> Point:
             "not measured", "No document was clicked at the same positions in two parts of the log."
         )
     held = holm(np.concatenate([change.p_values[1:] for change in changes]))
-    statuses: list[Status] = []
     found: list[tuple[float, str]] = []
-    width = len(changes[0].p_values) - 1
-    for number, change in enumerate(changes):
-        adjusted = held[number * width : (number + 1) * width]
+    for change, adjusted in zip(changes, held.reshape(len(changes), -1), strict=True):
         size = np.maximum(change.factor, 1 / change.factor)[1:]
         clear = (adjusted < LEVEL) & (size > NOTABLE)
         if clear.any():
             k = int(np.where(clear, size, 0).argmax())
-            statuses.append("failed" if size[k] > LARGE else "warning")
             found.append((float(size[k]), change.describe(k + 1)))
     numbers = {
         "comparisons": [
@@ -116,9 +112,10 @@ def drift(facts: LogFacts) -> Point:
             "good" if seen < BLIND else "not measured",
             f"No change of the curve was found ({compared}); {power}.",
         )
+    largest, said = max(found)
     return asked.answer(
-        worst(*statuses),
-        f"One curve does not fit the whole log ({compared}): {max(found)[1]}.",
+        "failed" if largest > LARGE else "warning",
+        f"One curve does not fit the whole log ({compared}): {said}.",
         "Train on the latest period alone, and with a curve per context where contexts differ.",
     )
 
@@ -126,10 +123,9 @@ def drift(facts: LogFacts) -> Point:
 def compare(facts: LogFacts, column: str, part: str, against: str) -> Change | None:
     """One part against another, or None where position 1 has no cell in both."""
     values = facts.log.column(column)
-    one, other = (
-        _grouped_part(facts, np.flatnonzero(values.codes == values.names.index(name)), seed)
-        for seed, name in enumerate((part, against))
-    )
+    codes = [values.names.index(name) for name in (part, against)]
+    rows = [facts.log.take_rows(np.flatnonzero(values.codes == code)) for code in codes]
+    one, other = (facts.grouped.part(each, facts.seed + side) for side, each in enumerate(rows))
     ours, theirs = _common(one.cells, other.cells)
     v = ours.impressions * theirs.impressions / (ours.impressions + theirs.impressions)
     sums = [
@@ -141,20 +137,13 @@ def compare(facts: LogFacts, column: str, part: str, against: str) -> Change | N
     else:
         draws = [resampled_sums(each, seed=facts.seed + side) for side, each in enumerate(sums)]
         resampled = np.stack(draws, axis=1)
-    whole = np.stack([each.sum(axis=0) for each in sums])[None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(np.concatenate([whole, resampled]))
-        level = logs[:, 0] - logs[:, 1]
-        change = level - level[:, :1]
-    if not np.isfinite(level[0, 0]):
+    level = log_ratio(np.stack([each.sum(axis=0) for each in sums]))
+    if not np.isfinite(level[0]):
         return None
     # Where a resample may lack all clicks of a position, nothing is claimed about it.
-    known = np.isfinite(change).mean(axis=0) >= 0.95
-    error = np.full(len(known), np.inf)
-    for k in np.flatnonzero(known & (np.arange(len(known)) > 0)):
-        error[k] = change[1:][np.isfinite(change[1:, k]), k].std(ddof=1)
+    error = spread_of(log_ratio(resampled))
     error[0] = 0.0
-    estimate = np.where(np.isfinite(change[0]), change[0], 0.0)
+    estimate = np.where(np.isfinite(level), level - level[0], 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         p_values = 2 * student.sf(np.abs(estimate) / error, facts.grouped.group_count - 1)
     p_values[~np.isfinite(error) | (error == 0)] = 1.0
@@ -192,10 +181,6 @@ def _comparisons(log: ClickLog) -> list[tuple[str, str, str]]:
             if sessions[code] >= LEAST_SHARE * log.sessions
         ]
     return found
-
-
-def _grouped_part(facts: LogFacts, rows: NDArray[np.int64], seed: int) -> GroupedClicks:
-    return facts.grouped.part(facts.log.take_rows(rows), seed=facts.seed + seed)
 
 
 def _common(one: Cells, other: Cells) -> tuple[Cells, Cells]:

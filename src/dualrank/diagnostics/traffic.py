@@ -31,17 +31,17 @@ def traffic(facts: LogFacts) -> Point:
         return Question(NAME).answer("good", "There are no clicks that anybody could have made up.")
     all_sessions, all_clicks = clicks_everything(log)
     last, neighbours = clicks_only_last(log)
-    excess = max(last - neighbours, 0.0)
-    if last - neighbours < ERRORS * np.sqrt(last + neighbours / 2):
-        excess = 0.0
-    numbers: dict[str, object] = {
+    is_luck = last - neighbours < ERRORS * np.sqrt(last + neighbours / 2)
+    excess = 0.0 if is_luck else last - neighbours
+    client, share = _largest_client(log) or (None, None)
+    numbers = {
         "share_of_sessions_that_click_everything": all_sessions / log.sessions,
         "share_of_clicks_of_these": all_clicks / clicks,
         "sessions_with_only_the_last_rank_clicked": last,
         "suggested_by_the_two_ranks_above": neighbours,
         "share_of_clicks_beyond": excess / clicks,
-        "largest_client": None,
-        "share_of_clicks_of_largest_client": None,
+        "largest_client": client,
+        "share_of_clicks_of_largest_client": share,
     }
     asked = Question(NAME, numbers)
     found: list[tuple[Status, str]] = [
@@ -55,17 +55,9 @@ def traffic(facts: LogFacts) -> Point:
             f"{neighbours:,.0f}",
         ),
     ]
-    client = _largest_client(log)
-    if client is not None:
-        name, share = client
-        numbers["largest_client"] = name
-        numbers["share_of_clicks_of_largest_client"] = share
-        found.append(
-            (
-                _severity(share, NOTABLE_CLIENT, LARGE_CLIENT),
-                f"client {name} made {share:.1%} of the clicks",
-            )
-        )
+    if share is not None:
+        severity = _severity(share, NOTABLE_CLIENT, LARGE_CLIENT)
+        found.append((severity, f"client {client} made {share:.1%} of the clicks"))
     status = worst(*(each for each, _ in found))
     bad = [words for each, words in found if each != "good"]
     if not bad:

@@ -19,6 +19,7 @@ from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError
 from dualrank.evaluation.click_check import ClickCheck, Lead, hold_out
 from dualrank.learning.fit import fit
+from dualrank.learning.loop import part_of
 from dualrank.propensity.bootstrap import Evidence, log_ratio
 from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.rankers.network import DNN
@@ -82,23 +83,16 @@ def train_pair(
     rest, held_out = hold_out(log, HELD_OUT, seed)
     assert held_out is not None
     settings = TrainingSettings(steps=STEPS, seed=seed)
-    methods = ("naive", "dla")
-    scores = []
-    for number, method in enumerate(methods):
-
-        def report(done: int, total: int, before: int = number) -> None:
-            if progress:
-                progress(before * total + done, len(methods) * total)
-
-        model = fit(
+    naive, dual = (
+        fit(
             rest,
             dataset,
             method=method,
             ranker=RANKER,
             validation=0.0,
             settings=settings,
-            progress=report,
-        )
-        scores.append(model.predict(dataset))
-    naive, dual = scores
+            progress=part_of(progress, number, 2),
+        ).predict(dataset)
+        for number, method in enumerate(("naive", "dla"))
+    )
     return TrainedPair(naive, dual, held_out, settings.max_weight, seed)

@@ -32,56 +32,46 @@ class Judgement:
 
 def judge(points: Mapping[str, Point]) -> Judgement:
     """The verdict that the points lead to."""
+    verdict, reasons = _decide(points)
+    return Judgement(verdict, (*reasons, *_cautions(points)))
+
+
+def _decide(points: Mapping[str, Point]) -> tuple[Verdict, list[str]]:
     connected = points["connectivity"].numbers["can_harvest"]
     joint, curves = points["joint learning"], points["curves"]
-    ends_sessions = points["independent clicks"].numbers["ends_sessions"]
-    learns = joint.status == "good"
     contradicted = curves.status in ("warning", "failed")
-    reasons: list[str] = []
-    verdict: Verdict
+    unproven = "Held-out clicks do not show that joint learning is right."
     if points["sample"].numbers["clicks"] == 0:
-        verdict = SWAPS
-        reasons.append("There is no click in the log, so there is nothing to learn from yet.")
-    elif points["sample"].status == "failed":
-        verdict = SWAPS
-        reasons.append("The log is too small for any correction; collect more sessions.")
-        if not connected:
-            reasons.append("Swap some results while you do.")
-    elif ends_sessions:
-        verdict = SWAPS
-        reasons.append(
+        return SWAPS, ["There is no click in the log, so there is nothing to learn from yet."]
+    if points["sample"].status == "failed":
+        small = "The log is too small for any correction; collect more sessions."
+        return SWAPS, [small] if connected else [small, "Swap some results while you do."]
+    if points["independent clicks"].numbers["ends_sessions"]:
+        return SWAPS, [
             "A click mostly ends the session, so that no weight by position, learned or harvested, "
             "is right; stay with the naive ranker until swaps show what a curve is worth here."
-        )
-    elif connected and (contradicted or not learns):
-        verdict = HARVESTED
-        reasons.append("Documents seen at several positions connect all of them.")
+        ]
+    if connected and (contradicted or joint.status != "good"):
         if contradicted:
-            reasons.append("Dual learning finds another curve than the one they show.")
+            why = "Dual learning finds another curve than the one they show."
         elif joint.status == "not measured":
-            reasons.append("Whether joint learning would find the same was not asked.")
+            why = "Whether joint learning would find the same was not asked."
         else:
-            reasons.append("Held-out clicks do not show that joint learning is right.")
-    elif learns:
-        verdict = JOINT
-        reasons.append("Held-out clicks are better predicted with dual learning than without.")
-        reasons.append(
+            why = unproven
+        return HARVESTED, ["Documents seen at several positions connect all of them.", why]
+    if joint.status == "good":
+        return JOINT, [
+            "Held-out clicks are better predicted with dual learning than without.",
             "Its curve agrees with the harvested one."
             if connected
-            else "No document was seen at enough positions to confirm its curve independently."
-        )
-    else:
-        verdict = SWAPS
-        reasons.append(
-            "Documents seen at several positions do not connect all of them firmly enough."
-        )
-        reasons.append(
-            "Without features joint learning cannot be tried."
-            if joint.status == "not measured"
-            else "Held-out clicks do not show that joint learning is right."
-        )
-    reasons += _cautions(points)
-    return Judgement(verdict, tuple(reasons))
+            else "No document was seen at enough positions to confirm its curve independently.",
+        ]
+    return SWAPS, [
+        "Documents seen at several positions do not connect all of them firmly enough.",
+        "Without features joint learning cannot be tried."
+        if joint.status == "not measured"
+        else unproven,
+    ]
 
 
 def _cautions(points: Mapping[str, Point]) -> list[str]:

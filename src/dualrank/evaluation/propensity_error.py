@@ -20,8 +20,8 @@ def inverse_propensity_mse(estimated_examination: ArrayLike, true_examination: A
     >>> inverse_propensity_mse([1.0, 0.5], [0.75, 0.25])
     0.5
     """
-    estimated = _examination(estimated_examination, "estimated")
-    true = _examination(true_examination, "true")
+    estimated = require_examination(estimated_examination, "the estimated examination")
+    true = require_examination(true_examination, "the true examination")
     if len(estimated) != len(true):
         raise DataError(
             f"the estimated examination has {len(estimated)} positions, the true one {len(true)}"
@@ -29,16 +29,14 @@ def inverse_propensity_mse(estimated_examination: ArrayLike, true_examination: A
     return float(np.mean((estimated[0] / estimated - true[0] / true) ** 2))
 
 
-def _examination(values: ArrayLike, which: str) -> NDArray[np.float64]:
+def require_examination(values: ArrayLike, what: str = "examination") -> NDArray[np.float64]:
+    """A curve of which every position has an inverse."""
     curve = np.asarray(values, dtype=np.float64)
     if curve.ndim != 1 or len(curve) == 0:
-        raise DataError(
-            f"the {which} examination must be one number per position, not of shape {curve.shape}"
-        )
+        raise DataError(f"{what} must be one number per position, not of shape {curve.shape}")
     bad = np.flatnonzero(~(np.isfinite(curve) & (curve > 0)))
     if len(bad):
         raise DataError(
-            f"the {which} examination of position {bad[0] + 1} is {curve[bad[0]]:g}; "
-            "it must be above 0 and finite"
+            f"{what} of position {bad[0] + 1} is {curve[bad[0]]:g}; it must be above 0 and finite"
         )
     return curve

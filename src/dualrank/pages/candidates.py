@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,11 +17,12 @@ from dualrank.errors import DataError
 from dualrank.pages.retrieval import best_pages
 from dualrank.pages.sources import PageSource
 from dualrank.pages.tables import Pairs, Queries
-from dualrank.pages.text_features import FEATURE_NAMES, Parameters, feature_blocks
+from dualrank.pages.text_features import FEATURE_NAMES, Parameters, features_of
 from dualrank.pages.tokens import Tokeniser
 from dualrank.pages.word_counts import PageCounts, QueryWords, count_words
 from dualrank.storage import atomic_file
 
+BLOCK_PAIRS = 20_000
 _NAMED = 3
 
 logger = logging.getLogger(__name__)
@@ -54,14 +55,8 @@ class Extraction:
     def dataset(self) -> Dataset:
         """All features at once."""
         pairs = self.candidates
-        blocks = [
-            block
-            for _, block in feature_blocks(
-                self.pages, self.words, pairs.queries, pairs.documents, self.parameters
-            )
-        ]
         return Dataset.from_arrays(
-            np.concatenate(blocks),
+            np.concatenate([values for _, values in self._blocks()]),
             np.array(self.asked.query_ids)[pairs.queries],
             pairs.grades,
             doc_ids=self.pages.doc_ids[pairs.documents],
@@ -93,19 +88,21 @@ class Extraction:
             ]
         )
         with atomic_file(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as out:
-            for block, values in feature_blocks(
-                self.pages, self.words, pairs.queries, pairs.documents, self.parameters
-            ):
-                columns = [
-                    query_ids[pairs.queries[block]],
-                    self.pages.doc_ids[pairs.documents[block]],
-                ]
-                if pairs.grades is not None:
-                    columns.append(pairs.grades[block])
-                columns += list(values.T)
+            for block, values in self._blocks():
+                names = query_ids[pairs.queries[block]], self.pages.doc_ids[pairs.documents[block]]
+                grades = [] if pairs.grades is None else [pairs.grades[block]]
+                columns = [*names, *grades, *values.T]
                 out.write_table(pa.Table.from_arrays([pa.array(c) for c in columns], schema=schema))
                 if progress:
                     progress(min(block.stop, len(pairs.queries)), len(pairs.queries))
+
+    def _blocks(self) -> Iterator[tuple[slice, NDArray[np.float32]]]:
+        """The features of some thousand pairs at a time."""
+        queries, documents = self.candidates.queries, self.candidates.documents
+        for start in range(0, len(queries), BLOCK_PAIRS):
+            block = slice(start, start + BLOCK_PAIRS)
+            part = self.pages, self.words, queries[block], documents[block]
+            yield block, features_of(*part, self.parameters)
 
 
 def warn_of(what: str, names: Sequence[str]) -> None:

@@ -65,14 +65,12 @@ def decode(data: bytes, declared: str | None = None) -> str:
     for mark, name in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(name, "replace")
+    if b"\0" in data and (wide := _wide(data)):
+        return data.decode(wide, "replace")
     if data.isascii():
-        if b"\0" in data and (wide := _wide(data)):
-            return data.decode(wide, "replace")
         if b"\x1b$" in data or b"\x1b(" in data:
             return data.decode("iso2022_jp", "replace")
         return data.decode("ascii")
-    if b"\0" in data and (wide := _wide(data)):
-        return data.decode(wide, "replace")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:

@@ -9,10 +9,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from dualrank.errors import DataError, SettingsError
 from dualrank.extras import require
 from dualrank.pages.sources import Batch, PageSource, Unreadable
 from dualrank.pages.stream import map_stream
+from dualrank.pages.tables import Queries
 from dualrank.pages.tokens import Tokeniser
 from dualrank.pages.word_counts import FIELDS, words_of
 from dualrank.storage import write_text
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
 FORMAT = 1
 _NOTE = "dualrank.json"
 _WRITER_BYTES = 256 << 20
+_LISTED = pa.schema(
+    {"query_id": pa.string(), "doc_id": pa.string(), "rank": pa.int64(), "score": pa.float64()}
+)
 
 
 @dataclass(frozen=True)
@@ -149,6 +155,28 @@ class PageIndex:
         searcher = self._index.searcher()
         found = searcher.search(query_of.boolean_query(terms), k, count=False)
         return [_hit(searcher.doc(address), score) for score, address in found.hits]
+
+    def search_all(
+        self,
+        queries: Queries,
+        k: int = 10,
+        *,
+        field: str = "whole",
+        progress: Callable[[int, int], None] | None = None,
+    ) -> tuple[pa.Table, list[str]]:
+        """A table of query_id, doc_id, rank and score, and the queries that found no page."""
+        rows: list[dict[str, Any]] = []
+        empty = []
+        for done, (query, text) in enumerate(zip(queries.query_ids, queries.texts, strict=True), 1):
+            hits = self.search(text, k, field=field)
+            if not hits:
+                empty.append(query)
+            for rank, hit in enumerate(hits, 1):
+                found = {"doc_id": hit.doc_id, "rank": rank, "score": hit.score}
+                rows.append({"query_id": query, **found})
+            if progress:
+                progress(done, len(queries))
+        return pa.Table.from_pylist(rows, _LISTED), empty
 
 
 def _tantivy() -> ModuleType:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dualrank.pages.text_features import Parameters, bm25, inverse_document_frequency
-from dualrank.pages.word_counts import PageCounts, QueryWords
+from dualrank.pages.word_counts import FieldCounts, PageCounts, QueryWords
 
 SEARCH = Parameters(k1=1.2, b=0.75)
 """What search engines commonly take, and the index of `index.py` does."""
@@ -16,24 +16,16 @@ _BLOCK_QUERIES = 64
 
 
 def best_pages(
-    pages: PageCounts,
-    words: QueryWords,
-    k: int,
-    *,
-    field: str = "whole",
-    parameters: Parameters = SEARCH,
+    pages: PageCounts, words: QueryWords, k: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The k best pages of every query, as pairs (query, page), best first.
 
     A page without any word of the query is never among them, so that a query can have fewer than
     k pages or none. Equal scores keep the order of the collection.
     """
-    weights = _weights(pages, field, parameters).T.tocsr()
-    asked = words.counts
-    if parameters.k3 == 0:
-        asked = sparse.csr_array(
-            (np.ones_like(asked.data), asked.indices, asked.indptr), asked.shape
-        )
+    weights = _weights(pages.fields["whole"]).T.tocsr()
+    # A repeated word counts once: k3 = 0.
+    asked = (words.counts > 0).astype(np.float64)
     queries, found = [], []
     for start in range(0, asked.shape[0], _BLOCK_QUERIES):
         scores = (asked[start : start + _BLOCK_QUERIES] @ weights).tocsr()
@@ -46,20 +38,19 @@ def best_pages(
     return np.concatenate(queries), np.concatenate(found)
 
 
-def _weights(pages: PageCounts, field: str, parameters: Parameters) -> sparse.csr_array:
+def _weights(field: FieldCounts) -> sparse.csr_array:
     """The BM25 weight of every word in every page."""
-    counts = pages.fields[field]
-    rows = np.repeat(np.arange(counts.counts.shape[0]), np.diff(counts.counts.indptr))
-    columns = counts.counts.indices
+    counts = field.counts
+    rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
     values = bm25(
-        counts.counts.data.astype(np.float64),
-        counts.lengths[rows],
-        counts.mean_length,
-        inverse_document_frequency(counts)[columns],
+        counts.data.astype(np.float64),
+        field.lengths[rows],
+        field.mean_length,
+        inverse_document_frequency(field)[counts.indices],
         np.ones(len(rows)),
-        parameters,
+        SEARCH,
     )
-    return sparse.csr_array((values, columns, counts.counts.indptr), counts.counts.shape)
+    return sparse.csr_array((values, counts.indices, counts.indptr), counts.shape)
 
 
 def _best(scores: NDArray[np.float64], k: int) -> NDArray[np.int64]:

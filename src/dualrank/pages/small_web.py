@@ -86,10 +86,8 @@ def generate_web(size: WebSize | None = None, seed: int = 0) -> SmallWeb:
     subtopic = rng.integers(size.subtopics, size=size.pages)
     kind = rng.choice(4, size.pages, p=_SHARES)
     quality = rng.beta(2, 2, size.pages) * np.where(kind == _SPAM, 0.3, 1.0)
-    rows = [
-        _page(number, topic, subtopic, kind, quality, vocabulary, rng)
-        for number in range(size.pages)
-    ]
+    about = zip(topic.tolist(), subtopic.tolist(), kind.tolist(), quality.tolist(), strict=True)
+    rows = [_page(number, *each, vocabulary, rng) for number, each in enumerate(about)]
     query_topic = rng.integers(size.topics, size=size.queries)
     query_subtopic = rng.integers(size.subtopics, size=size.queries)
     texts = [vocabulary.query(t, s, rng) for t, s in zip(query_topic, query_subtopic, strict=True)]
@@ -139,16 +137,14 @@ class _Vocabulary:
 
 def _page(
     number: int,
-    topics: NDArray[np.int64],
-    subtopics: NDArray[np.int64],
-    kinds: NDArray[np.int64],
-    qualities: NDArray[np.float64],
+    topic: int,
+    subtopic: int,
+    kind: int,
+    quality: float,
     vocabulary: _Vocabulary,
     rng: np.random.Generator,
 ) -> dict[str, Any]:
     """One page as its site would publish it."""
-    topic, subtopic, kind = int(topics[number]), int(subtopics[number]), int(kinds[number])
-    quality = float(qualities[number])
     key = vocabulary.key_words(topic, subtopic)
     focus = {_ARTICLE: 0.06 + 0.06 * quality, _OVERVIEW: 0.04, _FORUM: 0.07, _SPAM: 0.16}[kind]
     typical = {_ARTICLE: 260 + 300 * quality, _OVERVIEW: 450, _FORUM: 120, _SPAM: 220}[kind]

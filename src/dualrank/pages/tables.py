@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,10 +49,8 @@ def read_queries(path: str | Path) -> Queries:
     texts = _texts(table, "query", path)
     if not ids:
         raise DataError(f"{path}: there are no queries")
-    twice = len(ids) - len(set(ids))
-    if twice:
-        seen: set[str] = set()
-        name = next(i for i in ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
+    name, count = Counter(ids).most_common(1)[0]
+    if count > 1:
         raise DataError(f"{path}: query {name!r} stands there more than once")
     return Queries(ids, texts)
 
@@ -62,17 +61,14 @@ def read_pairs(path: str | Path) -> Pairs:
     A click log is such a table too. Pairs that occur again are left out; the first counts.
     """
     table = _read(Path(path), ("query_id", "doc_id"))
-    queries = np.array(_texts(table, "query_id", path))
-    documents = np.array(_texts(table, "doc_id", path))
-    if len(queries) == 0:
+    queries, documents = (_texts(table, name, path) for name in ("query_id", "doc_id"))
+    if not queries:
         raise DataError(f"{path}: there are no lists")
-    _, query_numbers = np.unique(queries, return_inverse=True)
-    _, first_of_query = np.unique(query_numbers, return_index=True)
-    _, document_numbers = np.unique(documents, return_inverse=True)
-    key = query_numbers.astype(np.int64) * (document_numbers.max() + 1) + document_numbers
-    _, first = np.unique(key, return_index=True)
+    first: dict[str, dict[str, int]] = {}
+    for row, (query, document) in enumerate(zip(queries, documents, strict=True)):
+        first.setdefault(query, {}).setdefault(document, row)
     # Queries in the order in which they first occur, and so their documents.
-    kept = first[np.lexsort((first, first_of_query[query_numbers[first]]))]
+    kept = [row for rows in first.values() for row in rows.values()]
     grades = None
     if "grade" in table.column_names:
         try:
@@ -81,7 +77,7 @@ def read_pairs(path: str | Path) -> Pairs:
             raise DataError(f"{path}: a grade is not a number ({error})") from error
         if not np.isfinite(grades).all() or (grades < 0).any():
             raise DataError(f"{path}: a grade is missing or below 0; grades are 0 or more")
-    return Pairs(queries[kept], documents[kept], grades)
+    return Pairs(np.array(queries)[kept], np.array(documents)[kept], grades)
 
 
 def _texts(table: pa.Table, name: str, path: str | Path) -> list[str]:

@@ -15,7 +15,6 @@ there. A query without words (of stop words only, say) has 0 in all features tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +28,6 @@ Values = NDArray[np.float64]
 
 KINDS = ("tf", "idf", "tfidf", "bm25", "lmabs", "lmdir", "lmjm", "length")
 FEATURE_NAMES = (*(f"{kind}_{field}" for kind in KINDS for field in FIELDS), "slashes")
-BLOCK_PAIRS = 20_000
 
 
 @dataclass(frozen=True)
@@ -71,12 +69,9 @@ class Occurrences:
     @classmethod
     def of(cls, words: QueryWords, queries: NDArray[np.integer]) -> Occurrences:
         """The words of these queries (indices), one after the other."""
-        starts = words.counts.indptr[queries].astype(np.int64)
-        lengths = words.counts.indptr[np.asarray(queries) + 1] - starts
-        pair = np.repeat(np.arange(len(queries)), lengths)
-        first = np.cumsum(lengths) - lengths
-        place = np.arange(len(pair)) - first[pair] + starts[pair]
-        return cls(len(queries), pair, words.counts.indices[place], words.counts.data[place])
+        rows = words.counts[np.asarray(queries)]
+        pair = np.repeat(np.arange(len(queries)), np.diff(rows.indptr))
+        return cls(len(queries), pair, rows.indices, rows.data)
 
     def total(self, values: Values) -> Values:
         """Σ over the words of each pair."""
@@ -190,16 +185,3 @@ def features_of(
     # Kind by kind, in the order of the names.
     table = np.stack(by_field, axis=2).reshape(len(queries), -1)
     return np.column_stack([table, pages.slashes[documents]]).astype(np.float32)
-
-
-def feature_blocks(
-    pages: PageCounts,
-    words: QueryWords,
-    queries: NDArray[np.integer],
-    documents: NDArray[np.integer],
-    parameters: Parameters | None = None,
-) -> Iterator[tuple[slice, NDArray[np.float32]]]:
-    """The features of many pairs, some thousand at a time."""
-    for start in range(0, len(queries), BLOCK_PAIRS):
-        block = slice(start, start + BLOCK_PAIRS)
-        yield block, features_of(pages, words, queries[block], documents[block], parameters)

@@ -88,7 +88,9 @@ def count_words(
     first page of a name counts), and named in `repeated`.
     """
     kept: list[_Counted] = []
-    totals = [_Totals(len(words.numbers)) for _ in FIELDS]
+    size = max(len(words.numbers), 1)
+    document_frequency, collection_frequency = np.zeros((2, len(FIELDS), size))
+    tokens = np.zeros(len(FIELDS))
     unreadable: list[Unreadable] = []
     repeated: list[str] = []
     seen: set[str] = set()
@@ -105,8 +107,10 @@ def count_words(
         counted = counted.take(new)
         unreadable += counted.unreadable
         pages += len(new)
-        for total, matrix, lengths in zip(totals, counted.counts, counted.lengths.T, strict=True):
-            total.add(matrix, lengths)
+        tokens += counted.lengths.sum(axis=0)
+        for f, matrix in enumerate(counted.counts):
+            document_frequency[f] += np.bincount(matrix.indices, minlength=size)
+            collection_frequency[f] += np.bincount(matrix.indices, matrix.data, size)
         if only is not None:
             counted = counted.take([r for r, name in enumerate(counted.doc_ids) if name in only])
         kept.append(counted)
@@ -124,10 +128,10 @@ def count_words(
                 sparse.vstack([c.counts[f] for c in kept], format="csr"),
                 lengths[:, f],
                 distinct[:, f],
-                totals[f].document_frequency,
-                totals[f].collection_frequency,
+                document_frequency[f],
+                collection_frequency[f],
                 pages,
-                totals[f].tokens,
+                float(tokens[f]),
             )
             for f, name in enumerate(FIELDS)
         },
@@ -136,21 +140,6 @@ def count_words(
         tuple(unreadable),
         tuple(repeated),
     )
-
-
-class _Totals:
-    """Sums over the pages of one field."""
-
-    def __init__(self, words: int) -> None:
-        self.document_frequency = np.zeros(max(words, 1))
-        self.collection_frequency = np.zeros(max(words, 1))
-        self.tokens = 0.0
-
-    def add(self, counts: sparse.csr_array, lengths: NDArray[np.int32]) -> None:
-        size = len(self.document_frequency)
-        self.document_frequency += np.bincount(counts.indices, minlength=size)
-        self.collection_frequency += np.bincount(counts.indices, counts.data, minlength=size)
-        self.tokens += float(lengths.sum())
 
 
 @dataclass(frozen=True, eq=False)

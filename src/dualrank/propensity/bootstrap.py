@@ -70,7 +70,8 @@ def with_intervals(
     examination = np.exp(curve[:depth])
     low = high = None
     if resamples and groups > 1:
-        spread = _spread(evidence, resamples, seed)[:depth] * student.ppf(0.975, groups - 1)
+        curves = evidence.log_curve(resampled_sums(evidence.statistics, resamples, seed))
+        spread = spread_of(curves)[:depth] * student.ppf(0.975, groups - 1)
         with np.errstate(over="ignore"):  # beyond all numbers is unbounded
             low, high = examination * np.exp(-spread), examination * np.exp(spread)
     return Propensity(
@@ -102,13 +103,12 @@ def resampled_sums(
     return sums.reshape(resamples, *statistics.shape[1:])
 
 
-def _spread(evidence: Evidence, resamples: int, seed: int) -> NDArray[np.float64]:
-    """The standard deviation of the log curve over resamples.
+def spread_of(curves: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The standard deviation of log curves, relative to the first position, over resamples.
 
     Where a position has so few clicks that a resample may have none, those resamples say nothing
     finite; the rest understate the spread, so that it is taken as unbounded beyond one in twenty.
     """
-    curves = evidence.log_curve(resampled_sums(evidence.statistics, resamples, seed))
     with np.errstate(invalid="ignore"):
         curves = curves - curves[:, :1]
     finite = np.isfinite(curves)

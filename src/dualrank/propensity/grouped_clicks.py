@@ -87,8 +87,7 @@ class GroupedClicks:
     @classmethod
     def _by_list(cls, log: ClickLog, group: NDArray[np.int32], groups: int) -> GroupedClicks:
         shown = np.flatnonzero(log.sessions_per_list)
-        clicks = _clicks(log.list_of, log.clicks, log.counts, len(log.lists))[shown]
-        sessions = log.sessions_per_list[shown]
+        sessions, clicks = log.sessions_per_list[shown], log.clicks_per_list[shown]
         return cls(log.lists, shown, group[shown], sessions, clicks, groups, "queries")
 
     @classmethod
@@ -98,9 +97,9 @@ class GroupedClicks:
         place = log.list_of[pattern].astype(np.int64) * groups
         place += rng.integers(groups, size=len(pattern))
         key, row = np.unique(place, return_inverse=True)
-        ones = np.ones(len(pattern), dtype=np.int64)
-        clicks = _clicks(row, log.clicks, ones, len(key), pattern)
-        sessions = np.bincount(row, minlength=len(key)).astype(np.int64)
+        # Position by position, which needs no matrix of all sessions.
+        columns = [np.bincount(row[on[pattern]], minlength=len(key)) for on in log.clicks.T]
+        clicks, sessions = np.stack(columns, axis=1), np.bincount(row)
         group = (key % groups).astype(np.int32)
         return cls(log.lists, key // groups, group, sessions, clicks, groups, "sessions")
 
@@ -223,18 +222,3 @@ class Cells:
 
 def _group_count(depth: int, most: int) -> int:
     return max(FEWEST_GROUPS, min(most, MOST_NUMBERS // depth**2))
-
-
-def _clicks(
-    row: NDArray[np.integer],
-    clicks: NDArray[np.bool_],
-    counts: NDArray[np.int64],
-    rows: int,
-    pattern: NDArray[np.int64] | None = None,
-) -> NDArray[np.int64]:
-    """Clicks summed into rows, position by position, which needs no matrix of products."""
-    total = np.zeros((rows, clicks.shape[1]), dtype=np.int64)
-    for position, column in enumerate(clicks.T):
-        clicked = column if pattern is None else column[pattern]
-        total[:, position] = np.bincount(row[clicked], counts[clicked], rows)
-    return total

@@ -31,8 +31,9 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
-from dualrank.propensity.bootstrap import Evidence, LogCurve
+from dualrank.propensity.bootstrap import Evidence, LogCurve, log_ratio
 from dualrank.propensity.grouped_clicks import Cells, GroupedClicks
 
 Way = Literal["pivot", "adjacent", "all-pairs"]
@@ -110,15 +111,14 @@ def meetings(cells: Cells) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
 
 
 def _pivot(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    curve = _log_ratio(sums[..., :, 0], sums[..., 0, :])
+    curve = log_ratio(np.stack([sums[..., :, 0], sums[..., 0, :]], axis=-2))
     curve[..., 0] = 0.0
     return curve
 
 
 def _adjacent(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    lower = np.diagonal(sums, offset=-1, axis1=-2, axis2=-1)
-    upper = np.diagonal(sums, offset=1, axis1=-2, axis2=-1)
-    steps = _log_ratio(lower, upper)
+    lower, upper = (np.diagonal(sums, offset, axis1=-2, axis2=-1) for offset in (-1, 1))
+    steps = log_ratio(np.stack([lower, upper], axis=-2))
     with np.errstate(invalid="ignore"):
         return np.concatenate([np.zeros_like(steps[..., :1]), np.cumsum(steps, axis=-1)], axis=-1)
 
@@ -144,7 +144,8 @@ def log_curve_of_all_pairs(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     fixed = ~connected | (np.arange(depth) == 0)
     log_p = np.zeros(sums.shape[:-1])
     for _ in range(NEWTON_STEPS):
-        share = _share(log_p)
+        # p_k/(p_k + p_k') as `[…, k, k']`.
+        share = expit(log_p[..., :, None] - log_p[..., None, :])
         slope = np.where(fixed, 0.0, won - (met * share).sum(axis=-1))
         bend = met * share * np.swapaxes(share, -1, -2)
         curvature = -bend
@@ -159,11 +160,6 @@ def log_curve_of_all_pairs(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(connected, log_p, np.nan)
 
 
-def _share(log_p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """p_k/(p_k + p_k') as `[…, k, k']`."""
-    return 1 / (1 + np.exp(log_p[..., None, :] - log_p[..., :, None]))
-
-
 def _connected_to_first(sums: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Positions between which and the first clicks run both ways, through any others.
 
@@ -174,14 +170,6 @@ def _connected_to_first(sums: NDArray[np.float64]) -> NDArray[np.bool_]:
     for _ in range(int(np.ceil(np.log2(max(depth, 2))))):
         reach = np.matmul(reach.astype(np.float32), reach.astype(np.float32)) > 0
     return reach[..., 0, :] & reach[..., :, 0]
-
-
-def _log_ratio(
-    numerator: NDArray[np.float64], denominator: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """log a/b: nan where neither was clicked, infinite where only one was."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log(numerator) - np.log(denominator)
 
 
 def _partners(depth: int, way: Way) -> NDArray[np.bool_]:

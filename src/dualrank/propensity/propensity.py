@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualrank.errors import DataError
+from dualrank.evaluation.propensity_error import require_examination
 from dualrank.storage import write_text
 
 NORMAL_95 = 1.959964
@@ -40,15 +41,7 @@ class Propensity:
     @classmethod
     def of(cls, examination: ArrayLike, method: str = "given", sessions: int = 0) -> Propensity:
         """A propensity from examination probabilities on any common scale."""
-        values = np.asarray(examination, dtype=np.float64)
-        if values.ndim != 1 or len(values) == 0:
-            raise DataError("examination must be a list of one number per position")
-        bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
-        if len(bad):
-            raise DataError(
-                f"examination at position {bad[0] + 1} is {values[bad[0]]:g}; "
-                "it must be a number above 0"
-            )
+        values = require_examination(examination)
         return cls(values / values[0], method, sessions)
 
     @property

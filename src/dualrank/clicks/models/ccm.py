@@ -7,10 +7,9 @@ import numpy as np
 from dualrank.clicks.browsing import Chain
 from dualrank.clicks.models.chain_em import ChainCounts, expect
 from dualrank.clicks.models.click_model import ClickModel
-from dualrank.clicks.models.counting import Floats, click_through
+from dualrank.clicks.models.counting import Floats, click_through, ratio
 from dualrank.clicks.models.em import HALF, Beta, Parameters, climb
 from dualrank.clicks.models.fitted import Fitted, Layout
-from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.data.click_log import ClickLog
 
 START = np.array([0.9, 0.7, 0.3])
@@ -38,16 +37,9 @@ class ClickChain(ClickModel):
         start = prior.estimate(counts.clicks, examined), START
         (relevance, tau), path = climb(lambda now: _step(counts, prior, now), start, self.em)
         hidden = expect(counts, relevance, _after_click(relevance, tau), tau[0])
-        parameter = PairParameter.from_examinations(
-            relevance,
-            counts.clicks,
-            counts.skips + hidden.skips,
-            counts.skips + hidden.squares,
-            prior.mean,
-        )
         return Fitted.on(
             log,
-            {"attraction": parameter},
+            {"attraction": counts.attraction(relevance, hidden, prior.mean)},
             {
                 "after_skip": tau[:1],
                 "after_irrelevant_click": tau[1:2],
@@ -77,8 +69,8 @@ def _step(counts: ChainCounts, prior: Beta, now: Parameters) -> tuple[Parameters
     hidden = expect(counts, r, h, tau[0])
     objective = hidden.log_likelihood + prior.log_density(r) + HALF.log_density(tau)
     went_on = counts.went_on + hidden.went_on
-    relevant_on = went_on * _share(tau[2] * r, h)
-    relevant_off = hidden.stopped * _share((1 - tau[2]) * r, 1 - h)
+    relevant_on = went_on * ratio(tau[2] * r, h)
+    relevant_off = hidden.stopped * ratio((1 - tau[2]) * r, 1 - h)
     irrelevant_on, irrelevant_off = went_on - relevant_on, hidden.stopped - relevant_off
     skip_on = counts.skips.sum() + hidden.skip_went_on
     onward = np.array([skip_on, irrelevant_on.sum(), relevant_on.sum()])
@@ -91,7 +83,3 @@ def _step(counts: ChainCounts, prior: Beta, now: Parameters) -> tuple[Parameters
         HALF.estimate(onward, onward + ended),
     )
     return better, objective
-
-
-def _share(part: Floats, whole: Floats) -> Floats:
-    return np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)

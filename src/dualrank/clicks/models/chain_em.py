@@ -10,7 +10,7 @@ them together: an iteration costs the displayed lists, however many sessions the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numba
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dualrank.clicks.models.counting import Floats, pair_count, per_pair, tally
 from dualrank.clicks.models.em import weighted_log
+from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.data.click_log import ClickLog
 
 
@@ -56,8 +57,10 @@ class ChainCounts:
         depth = log.lists.depth
         last = np.where(log.clicks, np.arange(1, depth + 1), 0).max(axis=1)
         above = np.arange(1, depth + 1) < last[:, None]
-        followed = _sum(log, log.clicks & above)
-        skipped = _sum(log, ~log.clicks & above)
+        followed, skipped = (
+            replace(log, clicks=marks & above).clicks_per_list
+            for marks in (log.clicks, ~log.clicks)
+        )
         tails = tally(
             log.list_of.astype(np.int64) * (depth + 1) + last,
             log.counts,
@@ -84,6 +87,12 @@ class ChainCounts:
         """Per place, clicks that were the last of their session."""
         mask = np.arange(self.documents.shape[1]) < self.lengths[:, None]
         return tally(self.places[mask], self.tails[:, 1:][mask], len(self.went_on))
+
+    def attraction(self, values: Floats, hidden: Expected, unseen: float) -> PairParameter:
+        """Attraction with its evidence: clicks and skips, those below the last click by w."""
+        return PairParameter.from_examinations(
+            values, self.clicks, self.skips + hidden.skips, self.skips + hidden.squares, unseen
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,13 +138,6 @@ def expect(
     if skips > 0:
         known += skips * math.log(after_skip)
     return Expected(*parts[:-1], parts[-1] + known)
-
-
-def _sum(log: ClickLog, marks: NDArray[np.bool_]) -> Floats:
-    """Marked positions of patterns, summed over sessions per list and rank."""
-    lists, depth = log.lists.documents.shape
-    columns = [tally(log.list_of, log.counts * marks[:, rank], lists) for rank in range(depth)]
-    return np.stack(columns, axis=1)
 
 
 @numba.njit(cache=True)

@@ -15,6 +15,11 @@ def tally(index: NDArray[np.integer], weights: ArrayLike, size: int) -> Floats:
     return np.bincount(index, np.asarray(weights), size).astype(np.float64, copy=False)
 
 
+def ratio(part: Floats, whole: Floats, otherwise: float = 0.0) -> Floats:
+    """part / whole, and `otherwise` where there is no whole."""
+    return np.divide(part, whole, out=np.full_like(whole, otherwise), where=whole > 0)
+
+
 def pair_count(log: ClickLog) -> int:
     """How many pairs the log's index has room for."""
     if log.catalogue is not None:

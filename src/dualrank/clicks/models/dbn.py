@@ -10,8 +10,8 @@ import numpy as np
 from dualrank.clicks.browsing import Chain
 from dualrank.clicks.models.chain_em import ChainCounts, expect
 from dualrank.clicks.models.click_model import ClickModel
-from dualrank.clicks.models.counting import Floats, click_through
-from dualrank.clicks.models.em import HALF, Beta, Climb, Parameters, Prior, climb
+from dualrank.clicks.models.counting import Floats, click_through, ratio
+from dualrank.clicks.models.em import HALF, Beta, Climb, Parameters, climb
 from dualrank.clicks.models.fitted import Fitted, Layout
 from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.data.click_log import ClickLog
@@ -49,14 +49,29 @@ class DynamicBayesian(ClickModel):
 
     def _fit(self, log: ClickLog) -> Fitted:
         counts = ChainCounts.of_documents(log)
-        priors = _priors(self.prior, log, counts)
-        gamma = np.array([1.0 if self.persistent else 0.9])
-        found: Parameters = (*_closed_form(counts, *priors), gamma)
+        clicks, last = counts.clicks.sum(), counts.last_clicks()
+        of_attraction = self.prior.at(click_through(log))
+        of_satisfaction = self.prior.at(last.sum() / clicks if clicks > 0 else 0.5)
+        # As if every user left, satisfied, at the last click.
+        examined = counts.clicks + counts.skips + counts.without_clicks()
+        found: Parameters = (
+            of_attraction.estimate(counts.clicks, examined),
+            of_satisfaction.estimate(last, counts.went_on + last),
+            np.array([1.0 if self.persistent else 0.9]),
+        )
         path = Climb()
         if self.exact:
-            again = partial(_step, counts, *priors, persistent=self.persistent)
-            found, path = climb(again, found, self.em)
-        return _fitted(log, counts, *priors, _Network(*found), path)
+            step = partial(
+                _step, counts, of_attraction, of_satisfaction, persistent=self.persistent
+            )
+            found, path = climb(step, found, self.em)
+        network = _Network(*found)
+        return Fitted.on(
+            log,
+            _evidence(counts, network, of_attraction.mean, of_satisfaction.mean),
+            {"continuation": network.gamma},
+            path,
+        )
 
     def relevance_of_pairs(self) -> PairParameter:
         """Attraction times satisfaction."""
@@ -87,9 +102,7 @@ def _step(
     hidden = expect(counts, now.attraction, now.after_click, float(now.gamma[0]))
     objective = hidden.log_likelihood + attraction_prior.log_density(now.attraction)
     objective += satisfaction_prior.log_density(now.satisfaction)
-    leaves = 1 - now.after_click
-    share = np.divide(now.satisfaction, leaves, out=np.ones_like(leaves), where=leaves > 0)
-    satisfied = hidden.stopped * share
+    satisfied = hidden.stopped * ratio(now.satisfaction, 1 - now.after_click, otherwise=1.0)
     went_on = counts.went_on + hidden.went_on
     gamma = now.gamma
     if not persistent:
@@ -106,60 +119,25 @@ def _step(
     return better, objective
 
 
-def _priors(prior: Prior, log: ClickLog, counts: ChainCounts) -> tuple[Beta, Beta]:
-    """The priors of attraction and satisfaction."""
-    clicks = counts.clicks.sum()
-    last = counts.last_clicks().sum() / clicks if clicks > 0 else 0.5
-    return prior.at(click_through(log)), prior.at(last)
-
-
-def _closed_form(
-    counts: ChainCounts, attraction_prior: Beta, satisfaction_prior: Beta
-) -> tuple[Floats, Floats]:
-    """Attraction and satisfaction as if every user left, satisfied, at the last click."""
-    examined = counts.clicks + counts.skips + counts.without_clicks()
-    last = counts.last_clicks()
-    return (
-        attraction_prior.estimate(counts.clicks, examined),
-        satisfaction_prior.estimate(last, counts.went_on + last),
-    )
-
-
-def _fitted(
-    log: ClickLog,
-    counts: ChainCounts,
-    attraction_prior: Beta,
-    satisfaction_prior: Beta,
-    network: _Network,
-    path: Climb,
-) -> Fitted:
-    """The parameters with their evidence.
+def _evidence(
+    counts: ChainCounts, network: _Network, attraction: float, satisfaction: float
+) -> dict[str, PairParameter]:
+    """The parameters of pairs with their evidence; the means are those of pairs never seen.
 
     Silence after a last click speaks for satisfaction by v = y s / (1 − s) (see `Expected`), as a
     skip speaks against attraction by w.
     """
     hidden = expect(counts, network.attraction, network.after_click, float(network.gamma[0]))
-    attraction = PairParameter.from_examinations(
-        network.attraction,
-        counts.clicks,
-        counts.skips + hidden.skips,
-        counts.skips + hidden.squares,
-        attraction_prior.mean,
-    )
     unsatisfied = 1 - network.satisfaction
-    odds = np.divide(
-        network.satisfaction, unsatisfied, out=np.zeros_like(unsatisfied), where=unsatisfied > 0
-    )
-    satisfaction = PairParameter.from_examinations(
+    odds = ratio(network.satisfaction, unsatisfied)
+    going_on = PairParameter.from_examinations(
         unsatisfied,
         counts.went_on,
         odds * hidden.reasons,
         odds**2 * hidden.reason_squares,
-        1 - satisfaction_prior.mean,
-    ).complement()
-    return Fitted.on(
-        log,
-        {"attraction": attraction, "satisfaction": satisfaction},
-        {"continuation": network.gamma},
-        path,
+        1 - satisfaction,
     )
+    return {
+        "attraction": counts.attraction(network.attraction, hidden, attraction),
+        "satisfaction": going_on.complement(),
+    }

@@ -10,7 +10,7 @@ from dualrank.clicks.browsing import Chain
 from dualrank.clicks.models.chain_em import ChainCounts, expect
 from dualrank.clicks.models.click_model import ClickModel
 from dualrank.clicks.models.counting import click_through
-from dualrank.clicks.models.em import HALF, Beta, Climb, Parameters, climb
+from dualrank.clicks.models.em import HALF, Beta, Parameters, climb
 from dualrank.clicks.models.fitted import Fitted, Layout
 from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.data.click_log import ClickLog
@@ -37,25 +37,18 @@ class DependentClick(ClickModel):
     def _fit(self, log: ClickLog) -> Fitted:
         counts = ChainCounts.of_ranks(log)
         prior = self.prior.at(click_through(log))
-        skips = counts.skips + counts.without_clicks()
-        attraction = prior.estimate(counts.clicks, counts.clicks + skips)
+        examined = counts.clicks + counts.skips + counts.without_clicks()
+        attraction = prior.estimate(counts.clicks, examined)
         continuation = HALF.estimate(counts.went_on, counts.went_on + counts.last_clicks())
-        squares, path = skips, Climb()
-        if self.exact:
-            (attraction, continuation), path = climb(
-                lambda now: _step(counts, prior, now), (attraction, continuation), self.em
-            )
-            hidden = expect(counts, attraction, continuation, 1.0)
-            skips, squares = counts.skips + hidden.skips, counts.skips + hidden.squares
-        parameter = PairParameter.from_examinations(
-            attraction, counts.clicks, skips, squares, prior.mean
+        if not self.exact:
+            known = PairParameter.from_trials(attraction, counts.clicks, examined, prior.mean)
+            return Fitted.on(log, {"attraction": known}, {"continuation": continuation})
+        (attraction, continuation), path = climb(
+            lambda now: _step(counts, prior, now), (attraction, continuation), self.em
         )
-        return Fitted.on(
-            log,
-            {"attraction": parameter},
-            {"continuation": continuation},
-            path,
-        )
+        hidden = expect(counts, attraction, continuation, 1.0)
+        known = counts.attraction(attraction, hidden, prior.mean)
+        return Fitted.on(log, {"attraction": known}, {"continuation": continuation}, path)
 
     def _browse(self, layout: Layout) -> Chain:
         attraction = layout.of_pairs("attraction")

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import numpy as np
 
-from dualrank.clicks.models.counting import Floats
+from dualrank.clicks.models.counting import Floats, ratio
 from dualrank.errors import SettingsError
 
 Parameters = tuple[Floats, ...]
@@ -132,11 +132,8 @@ class Beta:
     def estimate(self, successes: Floats, trials: Floats) -> Floats:
         """(successes + prior) / (trials + prior): the mode of the posterior, in (0, 1)."""
         total = trials + self.successes + self.failures
-        share = np.divide(
-            successes + self.successes, total, out=np.full_like(total, self.mean), where=total > 0
-        )
         # Rounding may put a sum of expectations a little above the number of trials.
-        return np.minimum(share, 1.0)
+        return np.minimum(ratio(successes + self.successes, total, self.mean), 1.0)
 
     def log_density(self, values: Floats) -> float:
         """The log density up to a constant: what smoothing adds to the objective."""

@@ -14,8 +14,8 @@ from dualrank.clicks.models.em import Climb
 from dualrank.clicks.models.fitted import Fitted
 from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.data.catalogue import Catalogue
-from dualrank.errors import DataError, DualrankError, SettingsError
-from dualrank.storage import atomic_file, write_text
+from dualrank.errors import DataError, DualrankError
+from dualrank.storage import atomic_file, require_suffix, write_text
 
 _KEY = b"dualrank"
 _VERSION = 1
@@ -23,6 +23,7 @@ _VERSION = 1
 
 def write_fitted(model: str, fitted: Fitted, path: Path) -> None:
     """Write a fitted model under its name; only pairs that were seen."""
+    require_suffix(path, "a click model", ".parquet", ".json")
     seen = np.flatnonzero(fitted.observations > 0)
     columns = {**fitted.names(seen), "observations": fitted.observations[seen]}
     for name, parameter in fitted.pairs.items():
@@ -42,12 +43,10 @@ def write_fitted(model: str, fitted: Fitted, path: Path) -> None:
     }
     if path.suffix == ".json":
         write_text(path, json.dumps({**head, "pairs": table.to_pydict()}, indent=1) + "\n")
-    elif path.suffix == ".parquet":
+    else:
         with atomic_file(path) as file:
             named = table.replace_schema_metadata({_KEY: json.dumps(head).encode()})
             pq.write_table(named, file, compression="zstd")
-    else:
-        raise SettingsError(f"{path}: a click model is written as .parquet or .json")
 
 
 def read_fitted(path: Path) -> tuple[str, Fitted]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from dualrank.clicks.models.counting import Floats
+from dualrank.clicks.models.counting import Floats, ratio
 
 NORMAL_95 = 1.959964
 
@@ -56,8 +56,7 @@ class PairParameter:
         of as many certain trials as stand above the fraction.
         """
         seen = clicks + skips
-        alpha = np.divide(clicks, seen, out=np.zeros_like(seen), where=seen > 0)
-        certainty = np.divide(squares, skips, out=np.ones_like(skips), where=skips > 0)
+        alpha, certainty = ratio(clicks, seen), ratio(squares, skips, otherwise=1.0)
         trials = seen * (1 - alpha * (1 - certainty))
         return cls.from_trials(values, alpha * trials, trials, unseen)
 

@@ -17,7 +17,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.clicks.models.counting import Floats, tally
+from dualrank.clicks.models.counting import Floats, ratio, tally
 from dualrank.clicks.models.em import EM, HALF, Beta, Climb, Parameters, climb, weighted_log
 from dualrank.clicks.models.pair_parameter import PairParameter
 
@@ -145,9 +145,7 @@ def _start(
     prior: Beta,
     anchor: int | None,
 ) -> tuple[Floats, Floats]:
-    through = np.divide(
-        cell_clicks, cell_shows, out=np.full_like(cell_shows, 0.5), where=cell_shows > 0
-    )
+    through = ratio(cell_clicks, cell_shows, otherwise=0.5)
     highest = through.max() if anchor is None else through[anchor]
     examination = np.clip(through / highest if highest > 0 else through, 0.05, 0.95)
     if anchor is not None:
