@@ -16,7 +16,8 @@ def rank_segments(scores: NDArray[np.floating], offsets: NDArray[np.int64]) -> N
     several times as long. The scores hold no nan.
     """
     order = np.empty(len(scores), np.int64)
-    for start, stop in zip(offsets[:-1], offsets[1:]):  # noqa: B905 (numba knows no strict)
+    for q in range(len(offsets) - 1):
+        start, stop = offsets[q], offsets[q + 1]
         ranked = np.argsort(-scores[start:stop], kind="mergesort")
         for i in range(stop - start):
             order[start + i] = start + ranked[i]

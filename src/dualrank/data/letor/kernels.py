@@ -26,7 +26,6 @@ from dualrank.data.letor.rules import (
     NO_QID,
     NOT_ASCENDING,
     TOO_LARGE,
-    WIDER,
     WIDEST,
 )
 
@@ -192,10 +191,8 @@ def parse_lines(
     start,
     stop,
     line,
-    widest,
     qid_start,
     qid_stop,
-    fixed_width,
     max_grade,
     missing_above,
     matrix,
@@ -209,13 +206,11 @@ def parse_lines(
     `text[qid_start:qid_stop]` is the query id of the document before. Into row r of `documents`
     goes the span of the document's id; into rows of `queries` the span of each new query's id,
     the row of its first document and its line; into `undecided` the row, column (-1 for the
-    grade), span of the token and line of numbers that Python must decide. An index beyond the
-    matrix is an error if the matrix has a `fixed_width`. Of an unfinished line nothing counts, so
-    after FULL or WIDER it is parsed again from its start.
+    grade), span of the token and line of numbers that Python must decide.
 
     Returns the outcome, where and on which line parsing stopped (for an error: the offending
-    token), the number of documents, queries and undecided numbers, the largest feature index so
-    far, and the span of the last query's id.
+    token), the number of documents, queries and undecided numbers, and the span of the last
+    query's id.
     """
     at, end = _U(start), _U(stop)
     previous, previous_end = _U(qid_start), _U(qid_stop)
@@ -232,7 +227,6 @@ def parse_lines(
             at += _ONE
             line += 1
             continue
-        open_before = open_numbers
         if row == capacity or open_numbers + width + _ONE > room:
             at, outcome = line_start, FULL
             break
@@ -283,7 +277,7 @@ def parse_lines(
                 outcome = INDEX_ZERO if index == _ZERO else NOT_ASCENDING
                 break
             if index > width:
-                outcome = INDEX_OUT_OF_RANGE if fixed_width or index > _U(WIDEST) else WIDER
+                outcome = INDEX_OUT_OF_RANGE
                 break
             value, at, status = _number(text, at + _ONE)
             if status == NOT_A_NUMBER or not _ends_token(text, at):
@@ -303,13 +297,9 @@ def parse_lines(
                 last += _ONE
             matrix[row, last] = value
             last += _ONE
-        if outcome == WIDER:
-            at, open_numbers = line_start, open_before
-            break
         if outcome != DONE:
             at = token
             break
-        widest = max(widest, np.int64(last))
         while last < width:
             matrix[row, last] = 0
             last += _ONE
@@ -342,7 +332,6 @@ def parse_lines(
         np.int64(row),
         np.int64(query),
         np.int64(open_numbers),
-        widest,
         np.int64(previous),
         np.int64(previous_end),
     )

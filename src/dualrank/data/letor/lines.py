@@ -16,8 +16,8 @@ class LineBlocks:
     """Iterating yields spans of `buffer` that hold whole lines, each ending in a newline.
 
     Before the next block is read, `keep` is copied to the start of the buffer, so that a reader
-    can carry a few bytes over; `line` is for the reader to count. A byte order mark at the start
-    of the file is skipped, and a newline that is missing at its end is added.
+    can carry a few bytes over. `line` is the number of the first line of the span. A byte order
+    mark at the start of the file is skipped, and a newline that is missing at its end is added.
     """
 
     def __init__(self, source: SourceFile, block_bytes: int = BLOCK_BYTES) -> None:
@@ -46,6 +46,7 @@ class LineBlocks:
                 start = len(BYTE_ORDER_MARK)
             first = False
             yield start, stop
+            self.line += self.buffer.count(b"\n", start, stop)
             kept = self.keep + self.buffer[stop:filled]
             if len(kept) > len(self.buffer):
                 self.buffer = bytearray(2 * len(kept))

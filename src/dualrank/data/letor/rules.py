@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 # These numbers stand in kernels that numba has compiled and cached: a new meaning needs a new
 # number.
-DONE, FULL, WIDER = 0, 1, 2
+DONE, FULL = 0, 1
 BAD_GRADE, NEGATIVE_GRADE, GRADE_TOO_HIGH = 10, 11, 12
 NO_QID, NO_ID = 20, 21
 BAD_FEATURE, INDEX_ZERO, NOT_ASCENDING, INDEX_OUT_OF_RANGE = 30, 31, 32, 33
