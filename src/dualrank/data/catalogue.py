@@ -19,3 +19,8 @@ class Catalogue:
     query_ids: NDArray[np.str_]
     doc_ids: NDArray[np.str_]
     query_of_document: NDArray[np.int64]
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """The ids of query and document of every index."""
+        queries = self.query_ids[self.query_of_document].tolist()
+        return list(zip(queries, self.doc_ids.tolist(), strict=True))

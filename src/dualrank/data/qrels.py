@@ -57,12 +57,11 @@ def with_qrels(
     if len(chosen) == 0:
         raise DataError(f"{path}: judges none of the queries of the data")
     part = dataset.take(chosen)
-    queries = part.query_ids[part.query_of_document].tolist()
-    pairs = list(zip(queries, part.ids_of_documents().tolist(), strict=True))
+    pairs = part.pairs()
     values = np.array([grades.get(pair, 0.0) for pair in pairs], dtype=np.float32)
     highest = max(grades.values()) if max_grade is None else max_grade
     if values.max(initial=0.0) > highest:
         raise DataError(f"{path}: grade {values.max():g}; expected at most {highest:g}")
-    kept = set(queries)
+    kept = set(part.query_ids.tolist())
     missing = sum(query in kept for query, _ in grades.keys() - set(pairs))
     return replace(part, grades=values, max_grade=float(highest)), missing

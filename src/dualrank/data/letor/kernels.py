@@ -189,7 +189,6 @@ def _leave_open(undecided, count, row, column, start, stop, line):
 def parse_lines(
     text,
     start,
-    stop,
     line,
     qid_start,
     qid_stop,
@@ -201,7 +200,7 @@ def parse_lines(
     queries,
     undecided,
 ):
-    """Parse whole lines `text[start:stop]` until done, full, or something is wrong.
+    """Parse the whole lines of `text[start:]` until done, full, or something is wrong.
 
     `text[qid_start:qid_stop]` is the query id of the document before. Into row r of `documents`
     goes the span of the document's id; into rows of `queries` the span of each new query's id,
@@ -212,7 +211,7 @@ def parse_lines(
     token), the number of documents, queries and undecided numbers, and the span of the last
     query's id.
     """
-    at, end = _U(start), _U(stop)
+    at, end = _U(start), _U(len(text))
     previous, previous_end = _U(qid_start), _U(qid_stop)
     width, capacity = _U(matrix.shape[1]), _U(matrix.shape[0])
     row, query, open_numbers = _ZERO, _ZERO, _ZERO
@@ -338,9 +337,9 @@ def parse_lines(
 
 
 @njit(cache=True)
-def widest_index(text, start, stop):
+def widest_index(text):
     """The largest number before a colon in whole lines, comments and query ids left out."""
-    at, end = _U(start), _U(stop)
+    at, end = _ZERO, _U(len(text))
     widest = _ZERO
     while at < end:
         token = at

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dualrank.data.letor.arrays import IdColumn, write_header
 from dualrank.data.letor.kernels import copy_spans, parse_lines, widest_index
-from dualrank.data.letor.lines import BLOCK_BYTES, LineBlocks
+from dualrank.data.letor.lines import BLOCK_BYTES, line_blocks
 from dualrank.data.letor.rules import (
     DONE,
     FULL,
@@ -48,18 +48,15 @@ def parse_letor(
     if declared.features is None:
         before = size
         with SourceFile(source.path) as first:
-            blocks = LineBlocks(first, block_bytes)
-            for start, stop in blocks:
-                text = np.frombuffer(blocks.buffer, np.uint8)
-                width = max(width, widest_index(text, start, stop))
+            for _, block in line_blocks(first, block_bytes):
+                width = max(width, widest_index(np.frombuffer(block, np.uint8)))
                 if progress is not None:
                     progress(first.bytes_read, before + size)
-    blocks = LineBlocks(source, block_bytes)
     with (directory / "features.npy").open("wb") as matrix:
         write_header(matrix, (0, width), np.dtype("<f4"))
-        parser = _Parser(declared, blocks, matrix, width)
-        for start, stop in blocks:
-            parser.parse(start, stop)
+        parser = _Parser(source.path, declared, matrix, width)
+        for line, block in line_blocks(source, block_bytes):
+            parser.parse(line, block)
             if progress is not None:
                 progress(before + source.bytes_read, before + size)
         write_header(matrix, (parser.documents, width), np.dtype("<f4"))
@@ -69,12 +66,11 @@ def parse_letor(
 class _Parser:
     """What is known after some blocks of the text."""
 
-    def __init__(
-        self, declared: Declared, blocks: LineBlocks, matrix: BinaryIO, width: int
-    ) -> None:
+    def __init__(self, path: Path, declared: Declared, matrix: BinaryIO, width: int) -> None:
+        self._path = path
         self._declared = declared
-        self._blocks = blocks
         self._matrix = matrix
+        self._text = self._last_query = b""
         self.documents = 0
         self._max_grade = self._missing_above = float("inf")
         if declared.max_grade is not None:
@@ -88,23 +84,23 @@ class _Parser:
         self._query_rows: list[NDArray[np.int64]] = []
         self._query_lines: list[NDArray[np.int64]] = []
         # The arrays that the kernel fills, with rows for about one block of memory.
-        count = min(max(1, len(blocks.buffer) // (4 * max(1, width))), 1 << 14)
+        count = min(max(1, BLOCK_BYTES // (4 * max(1, width))), 1 << 14)
         self._rows = np.empty((count, width), np.float32)
         self._row_grades = np.empty(count, np.float32)
         self._doc_spans = np.empty((count, 2), np.int64)
         self._queries = np.empty((count, 4), np.int64)
         self._undecided = np.empty((width + 512, 5), np.int64)
 
-    def parse(self, start: int, stop: int) -> None:
-        """Parse the lines in this part of the buffer."""
-        text = np.frombuffer(self._blocks.buffer, np.uint8)
-        qid_start, qid_stop = 0, len(self._blocks.keep)
-        outcome, line = FULL, self._blocks.line
+    def parse(self, line: int, block: bytes) -> None:
+        """Parse these lines, of which the first has this number."""
+        self._text = self._last_query + block
+        text = np.frombuffer(self._text, np.uint8)
+        qid_start, qid_stop = 0, len(self._last_query)
+        outcome, start = FULL, qid_stop
         while outcome != DONE:
             outcome, at, stop_line, rows, queries, undecided, qid_start, qid_stop = parse_lines(
                 text,
                 start,
-                stop,
                 line,
                 qid_start,
                 qid_stop,
@@ -127,14 +123,13 @@ class _Parser:
             self._matrix.write(self._rows[:rows].tobytes())
             self.documents += rows
             start, line = at, stop_line
-        self._blocks.keep = bytes(self._blocks.buffer[qid_start:qid_stop])
+        self._last_query = self._text[qid_start:qid_stop]
 
     def _decide(self, undecided: NDArray[np.int64]) -> None:
         """Fill in the few numbers whose rounding the kernel could not decide."""
         for row, column, start, stop, line in undecided.tolist():
-            token = bytes(self._blocks.buffer[start:stop])
             with np.errstate(over="ignore"):
-                value = np.float32(float(token.rpartition(b":")[2]))
+                value = np.float32(float(self._text[start:stop].rpartition(b":")[2]))
             outcome = DONE
             if column >= 0:
                 missing = abs(value) > self._missing_above
@@ -170,16 +165,15 @@ class _Parser:
             bad = column.append(letters)
             wrong = "found an id that is not UTF-8; expected UTF-8 text"
         if bad is not None:
-            line += self._blocks.buffer.count(b"\n", start, int(spans[bad, 0]))
+            line += self._text.count(b"\n", start, int(spans[bad, 0]))
             raise self._error(line, wrong)
 
     def save(self, directory: Path) -> None:
         """Check the text as a whole and write all arrays but the matrix."""
-        path = self._blocks.source.path
         if self.documents == 0:
-            raise DataError(f"{path}: found no documents; {LINE}")
+            raise DataError(f"{self._path}: found no documents; {LINE}")
         if self._rows.shape[1] == 0:
-            raise DataError(f"{path}: found no features on any line; {LINE}")
+            raise DataError(f"{self._path}: found no features on any line; {LINE}")
         repeated = self._query_ids.first_repetition()
         if repeated is not None:
             number, name = repeated
@@ -196,7 +190,7 @@ class _Parser:
             self._doc_ids.save(directory / "doc_ids.npy")
 
     def _sentence(self, outcome: int, at: int) -> str:
-        return sentence(outcome, self._declared, self._blocks.buffer, at)
+        return sentence(outcome, self._declared, self._text, at)
 
     def _error(self, line: int, wrong: str) -> DataError:
-        return DataError(f"{self._blocks.source.path}:{line}: {wrong}")
+        return DataError(f"{self._path}:{line}: {wrong}")

@@ -25,15 +25,10 @@ def point_to(log: ClickLog, dataset: Dataset) -> ClickLog:
         raise DataError("this log does not know the names of its documents")
     rows: dict[tuple[str, str], int] = {}
     twice = set()
-    names = zip(
-        there.query_ids[there.query_of_document].tolist(), there.doc_ids.tolist(), strict=True
-    )
-    for row, pair in enumerate(names):
+    for row, pair in enumerate(there.pairs()):
         if rows.setdefault(pair, row) != row:
             twice.add(pair)
-    pairs = list(
-        zip(ours.query_ids[ours.query_of_document].tolist(), ours.doc_ids.tolist(), strict=True)
-    )
+    pairs = ours.pairs()
     for pair in twice.intersection(pairs):
         raise DataError(
             f"document {pair[1]!r} stands twice in the features of query {pair[0]!r}; "
