@@ -23,13 +23,9 @@ def point_to(log: ClickLog, dataset: Dataset) -> ClickLog:
     there, ours, reading = dataset.catalogue, log.catalogue, log.reading
     if ours is None or reading is None:
         raise DataError("this log does not know the names of its documents")
-    rows: dict[tuple[str, str], int] = {}
-    twice = set()
-    for row, pair in enumerate(there.pairs()):
-        if rows.setdefault(pair, row) != row:
-            twice.add(pair)
+    rows = {pair: row for row, pair in enumerate(there.pairs())}
     pairs = ours.pairs()
-    for pair in twice.intersection(pairs):
+    for pair in there.pairs_twice().intersection(pairs):
         raise DataError(
             f"document {pair[1]!r} stands twice in the features of query {pair[0]!r}; "
             f"expected one row of features"
