@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,3 +20,12 @@ class Catalogue:
     query_ids: NDArray[np.str_]
     doc_ids: NDArray[np.str_]
     query_of_document: NDArray[np.int64]
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """The ids of query and document of every index."""
+        queries = self.query_ids[self.query_of_document].tolist()
+        return list(zip(queries, self.doc_ids.tolist(), strict=True))
+
+    def pairs_twice(self) -> set[tuple[str, str]]:
+        """The pairs that have more than one index."""
+        return {pair for pair, times in Counter(self.pairs()).items() if times > 1}

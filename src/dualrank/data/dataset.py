@@ -146,8 +146,7 @@ class Dataset:
 
     def pairs(self) -> list[tuple[str, str]]:
         """The ids of query and document of every row."""
-        queries = self.query_ids[self.query_of_document].tolist()
-        return list(zip(queries, self.ids_of_documents().tolist(), strict=True))
+        return self.catalogue.pairs()
 
     @property
     def catalogue(self) -> Catalogue:

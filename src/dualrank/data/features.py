@@ -75,7 +75,6 @@ def read_features(
             f"({len(bad)} such documents)"
         )
     order = _by_query(queries)
-    _refuse_twice(queries[order], documents[order], where)
     grades = None
     if GRADE in table.column_names:
         grades = _numbers(table[GRADE], GRADE, where)[order]
@@ -87,6 +86,11 @@ def read_features(
         max_grade=max_grade,
         feature_names=own_names,
     )
+    for query, document in sorted(dataset.catalogue.pairs_twice()):
+        raise DataError(
+            f"{where}: document {document!r} of query {query!r} stands there twice; "
+            "expected one row of features"
+        )
     return replace(dataset, source=where)
 
 
@@ -150,16 +154,3 @@ def _by_query(queries: NDArray[np.str_]) -> NDArray[np.int64]:
     """Rows of a query together, queries in the order of their first row."""
     _, first, query = np.unique(queries, return_index=True, return_inverse=True)
     return np.argsort(first[query], kind="stable")
-
-
-def _refuse_twice(queries: NDArray[np.str_], documents: NDArray[np.str_], where: str) -> None:
-    order = np.lexsort((documents, queries))
-    same = (queries[order][1:] == queries[order][:-1]) & (
-        documents[order][1:] == documents[order][:-1]
-    )
-    if same.any():
-        row = order[int(np.flatnonzero(same)[0])]
-        raise DataError(
-            f"{where}: document {str(documents[row])!r} of query {str(queries[row])!r} stands "
-            "there twice; expected one row of features"
-        )

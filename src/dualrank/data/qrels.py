@@ -26,16 +26,16 @@ def read_qrels(path: str | Path) -> dict[tuple[str, str], float]:
             raise DataError(
                 f"{path}, line {number}: {len(words)} words; expected query, 0, document and grade"
             )
+        query, _, document, written = words
         try:
-            grade = float(words[3])
-        except ValueError as error:
-            raise DataError(f"{path}, line {number}: the grade is {words[3]!r}") from error
+            grade = max(float(written), 0.0)
+        except ValueError:
+            grade = np.nan
         if not np.isfinite(grade):
-            raise DataError(f"{path}, line {number}: the grade is {words[3]!r}")
-        key = (words[0], words[2])
-        if grades.setdefault(key, max(grade, 0.0)) != max(grade, 0.0):
+            raise DataError(f"{path}, line {number}: the grade is {written!r}")
+        if grades.setdefault((query, document), grade) != grade:
             raise DataError(
-                f"{path}, line {number}: document {words[2]!r} of query {words[0]!r} was judged "
+                f"{path}, line {number}: document {document!r} of query {query!r} was judged "
                 "before, with another grade"
             )
     if not grades:
@@ -57,12 +57,11 @@ def with_qrels(
     if len(chosen) == 0:
         raise DataError(f"{path}: judges none of the queries of the data")
     part = dataset.take(chosen)
-    queries = part.query_ids[part.query_of_document].tolist()
-    pairs = list(zip(queries, part.ids_of_documents().tolist(), strict=True))
+    pairs = part.pairs()
     values = np.array([grades.get(pair, 0.0) for pair in pairs], dtype=np.float32)
     highest = max(grades.values()) if max_grade is None else max_grade
     if values.max(initial=0.0) > highest:
         raise DataError(f"{path}: grade {values.max():g}; expected at most {highest:g}")
-    kept = set(queries)
+    kept = set(part.query_ids.tolist())
     missing = sum(query in kept for query, _ in grades.keys() - set(pairs))
     return replace(part, grades=values, max_grade=float(highest)), missing

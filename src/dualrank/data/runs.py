@@ -50,20 +50,9 @@ def read_run(path: Path, dataset: Dataset) -> NDArray[np.float64]:
         table = _columns(pyarrow.csv.read_csv(path), path)
     else:
         table = _read_trec(path)
-    queries, documents = table["query_id"].cast(pa.string()), table["doc_id"].cast(pa.string())
-    found = dict(
-        zip(
-            zip(queries.to_pylist(), documents.to_pylist(), strict=True),
-            table["score"].to_pylist(),
-            strict=True,
-        )
-    )
-    names = zip(
-        dataset.query_ids[dataset.query_of_document].tolist(),
-        dataset.ids_of_documents().tolist(),
-        strict=True,
-    )
-    scores = np.array([found.get(key, -np.inf) for key in names], dtype=np.float64)
+    names = (table[key].cast(pa.string()).to_pylist() for key in ("query_id", "doc_id"))
+    found = dict(zip(zip(*names, strict=True), table["score"].to_pylist(), strict=True))
+    scores = np.array([found.get(pair, -np.inf) for pair in dataset.pairs()], dtype=np.float64)
     if np.isnan(scores).any():
         raise DataError(f"{path}: a score is not a number")
     if not np.isfinite(scores).any():

@@ -26,7 +26,6 @@ from dualrank.data.letor.rules import (
     NO_QID,
     NOT_ASCENDING,
     TOO_LARGE,
-    WIDER,
     WIDEST,
 )
 
@@ -190,12 +189,9 @@ def _leave_open(undecided, count, row, column, start, stop, line):
 def parse_lines(
     text,
     start,
-    stop,
     line,
-    widest,
     qid_start,
     qid_stop,
-    fixed_width,
     max_grade,
     missing_above,
     matrix,
@@ -204,20 +200,18 @@ def parse_lines(
     queries,
     undecided,
 ):
-    """Parse whole lines `text[start:stop]` until done, full, or something is wrong.
+    """Parse the whole lines of `text[start:]` until done, full, or something is wrong.
 
     `text[qid_start:qid_stop]` is the query id of the document before. Into row r of `documents`
     goes the span of the document's id; into rows of `queries` the span of each new query's id,
     the row of its first document and its line; into `undecided` the row, column (-1 for the
-    grade), span of the token and line of numbers that Python must decide. An index beyond the
-    matrix is an error if the matrix has a `fixed_width`. Of an unfinished line nothing counts, so
-    after FULL or WIDER it is parsed again from its start.
+    grade), span of the token and line of numbers that Python must decide.
 
     Returns the outcome, where and on which line parsing stopped (for an error: the offending
-    token), the number of documents, queries and undecided numbers, the largest feature index so
-    far, and the span of the last query's id.
+    token), the number of documents, queries and undecided numbers, and the span of the last
+    query's id.
     """
-    at, end = _U(start), _U(stop)
+    at, end = _U(start), _U(len(text))
     previous, previous_end = _U(qid_start), _U(qid_stop)
     width, capacity = _U(matrix.shape[1]), _U(matrix.shape[0])
     row, query, open_numbers = _ZERO, _ZERO, _ZERO
@@ -232,7 +226,6 @@ def parse_lines(
             at += _ONE
             line += 1
             continue
-        open_before = open_numbers
         if row == capacity or open_numbers + width + _ONE > room:
             at, outcome = line_start, FULL
             break
@@ -283,7 +276,7 @@ def parse_lines(
                 outcome = INDEX_ZERO if index == _ZERO else NOT_ASCENDING
                 break
             if index > width:
-                outcome = INDEX_OUT_OF_RANGE if fixed_width or index > _U(WIDEST) else WIDER
+                outcome = INDEX_OUT_OF_RANGE
                 break
             value, at, status = _number(text, at + _ONE)
             if status == NOT_A_NUMBER or not _ends_token(text, at):
@@ -303,13 +296,9 @@ def parse_lines(
                 last += _ONE
             matrix[row, last] = value
             last += _ONE
-        if outcome == WIDER:
-            at, open_numbers = line_start, open_before
-            break
         if outcome != DONE:
             at = token
             break
-        widest = max(widest, np.int64(last))
         while last < width:
             matrix[row, last] = 0
             last += _ONE
@@ -342,16 +331,15 @@ def parse_lines(
         np.int64(row),
         np.int64(query),
         np.int64(open_numbers),
-        widest,
         np.int64(previous),
         np.int64(previous_end),
     )
 
 
 @njit(cache=True)
-def widest_index(text, start, stop):
+def widest_index(text):
     """The largest number before a colon in whole lines, comments and query ids left out."""
-    at, end = _U(start), _U(stop)
+    at, end = _ZERO, _U(len(text))
     widest = _ZERO
     while at < end:
         token = at

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from dualrank.data.log.log_options import LogOptions
 from dualrank.errors import DataError, SettingsError
 
 REQUIRED = ("session_id", "query_id", "doc_id", "position", "clicked")
@@ -28,26 +29,15 @@ class Columns:
     def __contains__(self, meaning: str) -> bool:
         return meaning in self.names
 
-    @property
-    def used(self) -> tuple[str, ...]:
-        """All columns of the log that are read."""
-        return (*self.names.values(), *self.contexts)
 
+def find_columns(present: Iterable[str], options: LogOptions, *, where: str = "the log") -> Columns:
+    """Those of the columns that are `present` in a log which the options ask for.
 
-def find_columns(
-    present: Sequence[str],
-    renamed: Mapping[str, str] | None = None,
-    contexts: Sequence[str] = (),
-    *,
-    where: str = "the log",
-) -> Columns:
-    """The columns of a log, whose own names for some of them `renamed` gives.
-
-    >>> find_columns(["session_id", "query_id", "item", "position", "clicked"], {"doc_id": "item"})
-    Columns(names={'session_id': 'session_id', 'query_id': 'query_id', 'doc_id': 'item', \
-'position': 'position', 'clicked': 'clicked'}, contexts=())
+    >>> present = ["session_id", "query_id", "item", "position", "clicked"]
+    >>> find_columns(present, LogOptions(columns={"doc_id": "item"}))["doc_id"]
+    'item'
     """
-    renamed = dict(renamed or {})
+    renamed = options.columns
     unknown = [meaning for meaning in renamed if meaning not in (*REQUIRED, *OPTIONAL)]
     if unknown:
         raise SettingsError(
@@ -65,7 +55,7 @@ def find_columns(
                 f"{where}: column {name!r}{named} is missing; a log has {', '.join(REQUIRED)}, "
                 f"this one has {', '.join(present)}; another name is given as {meaning}=NAME"
             )
-    for context in contexts:
+    for context in options.contexts:
         if context in RESERVED:
             raise DataError(
                 f"{where}: a context cannot be called {context!r}, a name that a reduced log has "
@@ -79,4 +69,4 @@ def find_columns(
             raise DataError(
                 f"{where}: there is no context column {context!r}; the log has {', '.join(present)}"
             )
-    return Columns(names, tuple(dict.fromkeys(contexts)))
+    return Columns(names, tuple(dict.fromkeys(options.contexts)))

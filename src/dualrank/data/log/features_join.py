@@ -23,18 +23,9 @@ def point_to(log: ClickLog, dataset: Dataset) -> ClickLog:
     there, ours, reading = dataset.catalogue, log.catalogue, log.reading
     if ours is None or reading is None:
         raise DataError("this log does not know the names of its documents")
-    rows: dict[tuple[str, str], int] = {}
-    twice = set()
-    names = zip(
-        there.query_ids[there.query_of_document].tolist(), there.doc_ids.tolist(), strict=True
-    )
-    for row, pair in enumerate(names):
-        if rows.setdefault(pair, row) != row:
-            twice.add(pair)
-    pairs = list(
-        zip(ours.query_ids[ours.query_of_document].tolist(), ours.doc_ids.tolist(), strict=True)
-    )
-    for pair in twice.intersection(pairs):
+    rows = {pair: row for row, pair in enumerate(there.pairs())}
+    pairs = ours.pairs()
+    for pair in there.pairs_twice().intersection(pairs):
         raise DataError(
             f"document {pair[1]!r} stands twice in the features of query {pair[0]!r}; "
             f"expected one row of features"

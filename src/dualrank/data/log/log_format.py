@@ -43,5 +43,4 @@ class LogFormat:
     ) -> tuple[Columns, Sequence[Problem]]:
         """Make the table `log`; its columns, and what was found wrong on the way."""
         engine.open(source)
-        present = list(engine.types("log"))
-        return find_columns(present, options.columns, options.contexts, where=source.name), ()
+        return find_columns(engine.types("log"), options, where=source.name), ()

@@ -78,8 +78,7 @@ def read_log(
                 if events is not None:
                     raise SettingsError("events go with files of UBI queries")
                 engine.register(_table(log))
-                present, name = list(engine.types("log")), "the log"
-                columns = find_columns(present, options.columns, options.contexts)
+                columns, name = find_columns(engine.types("log"), options), "the log"
                 problems: Sequence[Problem] = ()
             else:
                 name = source.name

@@ -44,8 +44,7 @@ def read_log_on_spark(
     engine = SparkEngine(session or _start(master))
     try:
         engine.open(name)
-        present = list(engine.types("log"))
-        columns = find_columns(present, options.columns, options.contexts, where=name)
+        columns = find_columns(engine.types("log"), options, where=name)
         result = assemble(reduce_log(engine, columns, options, name))
     finally:
         engine.release()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import gzip
+import io
 from collections.abc import Sequence
 from itertools import chain, islice
-from typing import IO
 
 import duckdb
+import pyarrow as pa
 
 from dualrank.data.log.engine import DuckDBEngine
 from dualrank.data.log.log_format import LogFormat, Source
@@ -89,10 +89,7 @@ def uneven_row(source: Source, columns: Sequence[str] = ()) -> str | None:
 
 
 def _uneven(file: str, columns: Sequence[str]) -> str | None:
-    opened = _open(file)
-    if opened is None:
-        return None
-    with opened:
+    with _open(file) as opened:
         header = opened.readline()
         mark = max(DELIMITERS, key=header.count)
         rows = csv.reader(chain([header], opened), delimiter=mark)
@@ -110,19 +107,12 @@ def _uneven(file: str, columns: Sequence[str]) -> str | None:
 def _start(file: str) -> str | None:
     """The beginning of a text, None where it cannot be read here."""
     try:
-        opened = _open(file)
-        if opened is None:
-            return None
-        with opened:
+        with _open(file) as opened:
             start = opened.read(START)
             return start.strip() if len(start) < START else start.lstrip() or None
-    except (OSError, EOFError, UnicodeDecodeError):
+    except (OSError, UnicodeDecodeError):
         return None
 
 
-def _open(file: str) -> IO[str] | None:
-    if file.lower().endswith(".zst"):
-        return None
-    if file.lower().endswith(".gz"):
-        return gzip.open(file, "rt", encoding="utf-8-sig", newline="")
-    return open(file, encoding="utf-8-sig", newline="")
+def _open(file: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(pa.input_stream(file), encoding="utf-8-sig", newline="")

@@ -68,14 +68,13 @@ def _join(
         + " FROM ubi_queries",
     )
     done = _Fields(engine, "ubi_events", events.name)
-    chosen = ", ".join("'" + action.replace("'", "''") + "'" for action in actions)
     ordinals = [f"TRY_CAST({done.text(path)} AS INTEGER)" for path in POSITIONS if done.has(path)]
     ordinal = f"coalesce({', '.join(ordinals)})" if ordinals else "NULL"
     engine.keep(
         "clicks",
         f"SELECT {done.text('query_id')} AS query_id, {done.text(OBJECT)} AS doc_id, "
         f"min({ordinal}) AS ordinal, count(*) AS times FROM ubi_events "
-        f"WHERE {done.text('action_name')} IN ({chosen}) GROUP BY 1, 2",
+        f"WHERE {done.text('action_name')} IN {engine.texts(actions)} GROUP BY 1, 2",
     )
     others = "".join(f", {name}" for name in carried)
     engine.keep(
