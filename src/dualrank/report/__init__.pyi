@@ -3,6 +3,7 @@ from .click_model_comparison import comparison_table as comparison_table
 from .click_model_comparison import rank_table as rank_table
 from .console import Bars as Bars
 from .curves import over_seeds as over_seeds
+from .curves import sweep_curve as sweep_curve
 from .curves import true_examination as true_examination
 from .diagnosis_report import diagnosis_sheet as diagnosis_sheet
 from .diagnosis_report import write_diagnosis as write_diagnosis

@@ -24,7 +24,6 @@ from dualrank.clicks import CascadeUser, PositionBasedUser, TrustingUser, User
 from dualrank.data import (
     ClickLog,
     Dataset,
-    PresetName,
     RankedLists,
     join_lists,
     shuffle_lists,
@@ -36,13 +35,8 @@ from dualrank.learning import Judgments, Plan, Progress, candidates, choose, par
 from dualrank.propensity import Propensity
 from dualrank.report import PropensityResult, Results, Sheet
 from dualrank.reproduce.collection import Collection
-from dualrank.reproduce.experiment import (
-    Experiment,
-    Task,
-    Trained,
-    require_known,
-)
-from dualrank.reproduce.simulation import DEPTH, Simulation, simulation_of
+from dualrank.reproduce.experiment import Task, Trained, require_known
+from dualrank.reproduce.simulation import DEPTH, Simulation, SimulationExperiment, simulation_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,7 +94,7 @@ SCENARIOS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scenarios(Experiment):
+class Scenarios(SimulationExperiment):
     """Logs on which dual learning is right, and on which it is not.
 
     Each scenario is a log of some ranker and some users. Rankers are trained on it without
@@ -113,8 +107,6 @@ class Scenarios(Experiment):
     name = "scenarios"
     title = "Where dual learning is right, and where it is not"
 
-    preset: Annotated[PresetName, "Size of the generated data."] = "laptop"
-    world: Annotated[int, "The seed of the generated world.", {"min": 0}] = 0
     only: Annotated[tuple[str, ...] | None, "Only these scenarios, separated by commas.", ","] = (
         field(default=None, repr=False)
     )
@@ -130,11 +122,6 @@ class Scenarios(Experiment):
     def names(self) -> tuple[str, ...]:
         """The scenarios that are asked for."""
         return tuple(SCENARIOS) if self.only is None else self.only
-
-    @property
-    def collection(self) -> Collection:
-        """Generated data."""
-        return Collection(self.preset, world=self.world)
 
     def tasks(self) -> list[Task]:
         """One per seed and scenario, in which all methods learn from the same log."""
@@ -186,13 +173,11 @@ class Scenarios(Experiment):
     def settings(self, trained: Sequence[Trained]) -> dict[str, Any]:
         """The data, the training and what the scenarios are."""
         return {
-            "data": self.collection.describe(self.all_seeds),
-            "seeds": self.all_seeds,
+            **super().settings(trained),
             "ranker": "DNN " + "-".join(map(str, RANKER.hidden)),
             "steps": self.steps,
             "held_out": HELD_OUT,
             "scenarios": {name: SCENARIOS[name].title for name in self.names},
-            "version": dr.__version__,
         }
 
     def sheet(self, results: dict[str, Results]) -> Sheet:
