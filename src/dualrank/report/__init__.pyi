@@ -19,7 +19,6 @@ from .drawing import write_at_right as write_at_right
 from .figures import learning_curve_figure as learning_curve_figure
 from .figures import lines_figure as lines_figure
 from .figures import log_scale as log_scale
-from .figures import method_labels as method_labels
 from .figures import method_line as method_line
 from .figures import metric_figure as metric_figure
 from .figures import propensity_figure as propensity_figure

@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 
 _SHOWN_ELSEWHERE = ("settings", "history", "reading", "twin", "auto", "version")
 _COUNTED = Markup("A click at position <i>i</i> was counted one divided by this number of times.")
-_TWO_COMPARISONS = (
-    "For this, two small rankers were trained and compared on more held-out clicks than model and "
-    "twin above; where the two comparisons differ, only judged queries can tell."
-)
 _UNPROVEN = Markup(
     "A gain on held-out clicks is not a gain on your users, and without judged queries any gain is "
     "unproven. <code>dualrank evaluate MODEL JUDGED --against MODEL/twin</code> compares model and "
@@ -61,14 +57,13 @@ def training_sheet(model: Model, diagnosis: Diagnosis | None = None, command: st
                 " ".join(diagnosis.reasons),
                 lead=verdict_sentence(diagnosis),
                 exhibits=curves_exhibits(diagnosis),
-                note=_TWO_COMPARISONS,
                 points=diagnosis.points,
             )
         )
     unproven = _UNPROVEN if diagnosis is not None else _UNPROVEN + _ASK_DIAGNOSE
     return Sheet(
         "A ranker learned from clicks",
-        summary=" · ".join(_summary(model)),
+        summary=_summary(model),
         verdict=training_verdict(training),
         sections=(
             *sections,
@@ -86,13 +81,13 @@ def training_sheet(model: Model, diagnosis: Diagnosis | None = None, command: st
     )
 
 
-def _summary(model: Model) -> list[str]:
+def _summary(model: Model) -> str:
     training = model.training
-    told = [str(training.get("method")), str(training.get("ranker"))]
-    told.append(f"{model.scaler.input_count} features")
+    parts = [str(training.get("method")), str(training.get("ranker"))]
+    parts.append(f"{model.scaler.input_count} features")
     if training.get("reading"):
-        told.append(f"{ReadingReport.from_dict(training['reading']).kept:,} sessions")
-    return told
+        parts.append(f"{ReadingReport.from_dict(training['reading']).kept:,} sessions")
+    return " · ".join(parts)
 
 
 def training_verdict(training: dict[str, Any]) -> list[str]:
@@ -109,7 +104,7 @@ def training_verdict(training: dict[str, Any]) -> list[str]:
     lead = next(iter(leads.values()))
     size = f"{abs(lead.in_errors):.1f} standard errors over {lead.queries} queries"
     if lead.in_errors < -CLEAR:
-        first = f"The naive twin does better than {method}, by {size}: here the correction harms."
+        first = f"The naive twin does better than {method}, by {size}: the correction harms."
     elif lead.is_clear:
         first = f"{method} does better than its naive twin, by {size}."
     else:
