@@ -37,6 +37,8 @@ from .method_table import tested_by as tested_by
 from .propensity_table import estimates_notes as estimates_notes
 from .propensity_table import estimates_table as estimates_table
 from .propensity_table import write_estimates as write_estimates
+from .reading_tables import clients_table as clients_table
+from .reading_tables import left_out_table as left_out_table
 from .results import PropensityResult as PropensityResult
 from .results import Results as Results
 from .results import Run as Run

@@ -15,6 +15,7 @@ from dualrank.evaluation.click_check import CLEAR, Lead
 from dualrank.learning.model import Model
 from dualrank.report.diagnosis_report import curves_exhibits, verdict_sentence
 from dualrank.report.drawing import EDGE, LEGEND, few_ticks, new_figure, plain, title
+from dualrank.report.reading_tables import left_out_table
 from dualrank.report.sheet import Exhibit, Section, Sheet
 from dualrank.report.table import Cell, Row, Table
 from dualrank.report.theme import LIGHT
@@ -200,10 +201,7 @@ def _left_out(reading: dict[str, Any] | None) -> Section:
         f"{found.source}: {found.rows:,} rows, {found.sessions:,} sessions, of which "
         f"{found.kept:,} were kept, with {found.clicks:,} clicks."
     )
-    rows = tuple(Row(says, tuple(others)) for says, *others in found.table())
-    columns = ("How often", "What became of it", "Example")
-    table = Table(columns, rows, corner="Found", words=("Found", *columns[1:])) if rows else None
-    return Section(title, text, table=table)
+    return Section(title, text, table=left_out_table(found))
 
 
 def _sentence(text: str) -> str:
