@@ -234,7 +234,8 @@ def test_realistic_mode_draws_the_papers_figures(tmp_path: Path, command: Comman
           "--metric", "foo"], "unknown metric 'foo'"),
         (["train", "{0}/clicks.parquet", "--features", "{0}/train.txt", "--out", "{1}/m",
           "--learning-rate", "inf"], "--learning-rate must be a number above 0"),
-        (["train", "{0}/clicks.parquet", "--method", "magic"], "--method"),
+        (["train", "{0}/clicks.parquet", "--features", "{0}/train.txt", "--out", "{1}/m",
+          "--method", "magic"], "magic"),
         (["dance"], "No such command"),
         (["reproduce", "oracle-mode", "--data", "mq2008", "--root", "{1}", "--fold", "x"],
          "--fold x is neither a number"),
@@ -370,7 +371,7 @@ def test_a_model_is_exported_and_its_difference_printed(
     assert read_letor(labels).grades.max() > 0
     code, _, err = command("export", collection / "dla", "--to", "letor", "--out", labels)
     assert code == 2
-    assert "needs the click log (--log) and its --features" in err
+    assert "needs the click log, and the features of its documents" in err
     code, _, err = command("export", collection / "naive", "--to", "letor", "--out", labels, *words)
     assert code == 2
     assert "has no propensities" in err

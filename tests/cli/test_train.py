@@ -58,9 +58,18 @@ def words(folder, tmp_path):
     ("options", "sentence"),
     [
         (["--method", "ipw"], "method ipw needs a propensity"),
-        (["--ranker", "svm"], "the Ranking SVM has no dual learning; use method ipw or naive"),
-        (["--method", "naive", "--click-model", "dbn"], "method naive extracts no relevance"),
-        (["--method", "naive", "--position-model", "network"], "learns no examination"),
+        (
+            ["--ranker", "svm"],
+            "so that nothing is learned beside it as by dla; use method ipw or naive",
+        ),
+        (
+            ["--method", "naive", "--click-model", "dbn"],
+            "method naive takes no click model; click-model does",
+        ),
+        (
+            ["--method", "naive", "--position-model", "network"],
+            "method naive takes no position model; dla does",
+        ),
         (["--position-model", "contextual"], "takes one --context"),
         (["--method", "click-model", "--click-model", "x"], "unknown click model 'x'"),
         (["--method", "auto", "--validation", "0"], "needs something to choose by"),
@@ -229,4 +238,4 @@ def test_a_naive_model_has_nothing_to_debias_with(command, folder, tmp_path):
                            "--log", folder / "log.parquet",
                            "--features", folder / "features.parquet")  # fmt: skip
     assert code == 2
-    assert "a naive model has no propensities" in err
+    assert "a model of method naive has no propensities" in err

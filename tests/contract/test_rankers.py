@@ -3,6 +3,7 @@
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -285,3 +286,9 @@ def test_a_ranker_that_has_finished_holds_no_training_data(problem, kind, traine
         if isinstance(value, np.ndarray | torch.Tensor) and value.ndim:
             assert len(value) < documents, name
     assert len(trained[kind].predict(problem.dataset.features)) == documents
+
+
+def test_no_option_of_a_ranker_is_named_like_a_setting_of_the_loop(kind):
+    """The command line would take one for the other."""
+    own = {field.name for field in fields(RANKERS[kind])} - {"seed"}
+    assert own.isdisjoint(field.name for field in fields(TrainingSettings))

@@ -35,9 +35,11 @@ class RankerChoice:
         return kind(**{name: getattr(self, name) for name in _described(kind)})
 
 
+# An option that several rankers have is one for all of them.
+_OPTIONS = {name: each for kind in RANKERS.values() for name, each in _described(kind).items()}
 RankerOptions = make_dataclass(
     "RankerOptions",
-    [option for kind in RANKERS.values() for option in _described(kind).values()],
+    _OPTIONS.values(),
     bases=(RankerChoice,),
     frozen=True,
 )

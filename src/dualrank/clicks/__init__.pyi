@@ -2,6 +2,7 @@ from .browsing import ByLastClick as ByLastClick
 from .browsing import Chain as Chain
 from .browsing import Independent as Independent
 from .models.click_model import ClickModel as ClickModel
+from .models.counting import pair_count as pair_count
 from .models.em import EM as EM
 from .models.em import Prior as Prior
 from .models.fitted import Fitted as Fitted

@@ -72,6 +72,9 @@ class Correction(ABC):
     def start(self, device: torch.device) -> None:
         """Move what is believed to where the steps are computed."""
 
+    def believe(self, propensity: Propensity) -> None:
+        """Take over what another training has learned about examination, before the first step."""
+
     def learn(self, evidence: Sequence[Tensor], step: Step) -> None:
         """One step of the belief, on the evidence of all workers."""
 
@@ -90,6 +93,14 @@ class Correction(ABC):
     def left_out(self) -> int:
         """Steps of the belief that were left out because their slope was not finite."""
         return 0
+
+
+def require_positions(propensity: Propensity, depth: int) -> None:
+    """Refuse a curve that ends before the lists do."""
+    if propensity.depth < depth:
+        raise SettingsError(
+            f"lists show {depth} documents, but the propensity knows {propensity.depth} positions"
+        )
 
 
 def softmax_signal(

@@ -14,13 +14,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dualrank.corrections.correction import Basis, Correction, softmax_signal
+from dualrank.corrections.correction import (
+    Basis,
+    Correction,
+    require_positions,
+    softmax_signal,
+)
 from dualrank.corrections.losses import ratio_to_first
 from dualrank.corrections.position_models import (
+    POSITION_MODELS,
     ContextualPositions,
     PositionModel,
     PositionVariables,
-    build_position_model,
 )
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.batch import Shown
@@ -53,9 +58,10 @@ class DualLearning(Correction):
     def build(cls, basis: Basis) -> DualLearning:
         """With the position model that was asked for; a context means a curve for each value."""
         settings, column = basis.settings, basis.contexts
-        name = basis.position_model or "variables"
-        model = None if column else build_position_model(name, basis.depth, settings.seed)
-        if column is not None and basis.log is not None:
+        if column is None or basis.log is None:
+            form = POSITION_MODELS[basis.position_model or "variables"]
+            model = form(basis.depth, settings.seed)
+        else:
             counts = np.bincount(column.codes, basis.log.counts, len(column.names)).astype(int)
             sessions = dict(zip(column.names, counts.tolist(), strict=True))
             model = ContextualPositions(basis.depth, sessions, str(basis.context))
@@ -66,6 +72,11 @@ class DualLearning(Correction):
         self.model.to(device)
         parameters = list(self.model.parameters())
         self._optimizer = Optimizer(parameters, self._settings.propensity_rate, self._settings)
+
+    def believe(self, propensity: Propensity) -> None:
+        """Begin with this curve."""
+        require_positions(propensity, len(self.model()[0]))
+        self.model.believe(propensity)
 
     @torch.no_grad()
     def signal(self, scores: Tensor, shown: Shown) -> Signal:

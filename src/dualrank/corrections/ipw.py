@@ -13,8 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dualrank.corrections.correction import Basis, Correction, softmax_signal
-from dualrank.errors import SettingsError
+from dualrank.corrections.correction import (
+    Basis,
+    Correction,
+    require_positions,
+    softmax_signal,
+)
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.batch import Shown
 from dualrank.rankers.ranker import Signal
@@ -37,11 +41,7 @@ class InversePropensity(Correction):
         known = propensity.by_context if contexts is not None else {}
         curves = [known.get(name, propensity) for name in contexts or ("",)]
         for curve in curves:
-            if curve.depth < depth:
-                raise SettingsError(
-                    f"lists show {depth} documents, but the propensity knows {curve.depth} "
-                    "positions"
-                )
+            require_positions(curve, depth)
         self._propensity = propensity
         weights = np.stack([curve.weights[:depth] for curve in curves])
         self._weights = torch.from_numpy(weights).float().clamp(max=max_weight)

@@ -15,16 +15,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from dualrank.errors import SettingsError
 from dualrank.propensity.propensity import Propensity
 
-POSITION_MODELS = ("variables", "network", "recurrent", "contextual")
 HIDDEN = 16
 CONTEXT_SPREAD = 0.25
 
@@ -39,6 +39,10 @@ class PositionModel(nn.Module, ABC):
     def gradients(self, slope: Tensor, drawn: int) -> Sequence[Tensor]:
         """∂l/∂φ for every parameter, from ∂l/∂g over `drawn` sessions."""
         return torch.autograd.grad(self(), list(self.parameters()), slope)
+
+    def believe(self, propensity: Propensity) -> None:
+        """Begin with this curve, where the form allows it."""
+        raise SettingsError(f"{type(self).__name__} cannot begin with a curve; variables can")
 
     @torch.no_grad()
     def examination(self) -> NDArray[np.float64]:
@@ -57,6 +61,10 @@ class PositionVariables(PositionModel):
     def __init__(self, depth: int) -> None:
         super().__init__()
         self.phi = nn.Parameter(torch.zeros(depth))
+
+    def believe(self, propensity: Propensity) -> None:
+        """φ_i = log P(o_i)."""
+        _copy_curve(propensity, self.phi)
 
     def forward(self) -> Tensor:
         """g_i = φ_i."""
@@ -143,6 +151,10 @@ class ContextualPositions(PositionModel):
         self.register_buffer("_stretch", stretch, persistent=False)
         self._strength = 1 / (spread**2 * float(counts.sum()))
 
+    def believe(self, propensity: Propensity) -> None:
+        """Every context begins with the common curve."""
+        _copy_curve(propensity, self.phi)
+
     def forward(self) -> Tensor:
         """The common curve and what each context adds to it."""
         return self.phi + self._stretch * self.delta.view(len(self.sessions), -1)
@@ -166,8 +178,15 @@ class ContextualPositions(PositionModel):
         return Propensity(mean, method="dual learning", details=details)
 
 
-def build_position_model(name: str, depth: int, seed: int = 0) -> PositionModel:
-    """A model by its name, for sessions that are not told apart."""
-    if name == "network":
-        return PositionNetwork(depth, seed)
-    return RecurrentPositions(depth, seed) if name == "recurrent" else PositionVariables(depth)
+def _copy_curve(propensity: Propensity, phi: Tensor) -> None:
+    with torch.no_grad():
+        phi.copy_(torch.from_numpy(np.log(propensity.examination[: len(phi)])))
+
+
+POSITION_MODELS: dict[str, Callable[[int, int], PositionModel]] = {
+    "variables": lambda depth, seed: PositionVariables(depth),
+    "network": PositionNetwork,
+    "recurrent": RecurrentPositions,
+}
+"""The forms for sessions that are not told apart, by name; `contextual` tells them apart."""
+CONTEXTUAL = "contextual"

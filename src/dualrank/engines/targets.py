@@ -14,8 +14,13 @@ from dualrank.learning.model import Model
 TARGETS: dict[str, Target] = {"onnx": to_onnx, "letor": to_letor}
 
 
-def export(model: Model, to: str, out: str | Path, **given: Any) -> Written:
-    """Write a model for another program; what else is given are the fields of `Export`."""
-    if to not in TARGETS:
-        raise SettingsError(f"there is no target {to!r}; there are {', '.join(TARGETS)}")
-    return TARGETS[to](Export(model, Path(out), **given))
+def export(model: Model, to: str | Target, out: str | Path, **given: Any) -> Written:
+    """Write a model for another program; what else is given are the fields of `Export`.
+
+    `to` names a target, or is one: a function from `Export` to `Written`.
+    """
+    if isinstance(to, str):
+        if to not in TARGETS:
+            raise SettingsError(f"there is no target {to!r}; there are {', '.join(TARGETS)}")
+        to = TARGETS[to]
+    return to(Export(model, Path(out), **given))

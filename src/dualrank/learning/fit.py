@@ -21,6 +21,7 @@ def fit(
     dataset: Dataset,
     plan: Plan | None = None,
     *,
+    start: Model | None = None,
     checkpoint: str | Path | None = None,
     progress: Progress | None = None,
     watch: Watch | None = None,
@@ -33,15 +34,26 @@ def fit(
     (`steps=500`). `source` is a log, or any source of labels over the documents of `dataset`
     (`SimulatedClicks`, `Judgments`, or one's own), from which no clicks can be held out.
 
-    The propensity of the model is that of the last step, whichever ranker is kept. Training goes on
-    from `checkpoint` where there is one. `progress` hears how far it is, `watch` sees the loop
-    after every step.
+    The propensity of the model is that of the last step, whichever ranker is kept. With `start`,
+    learning begins where that model ended, on this source alone. An interrupted training of a log
+    goes on from `checkpoint` where there is one. `progress` hears how far it is, `watch` sees the
+    loop after every step.
     """
     plan = (plan or Plan()).with_options(**options)
     check_source(source, dataset)
     path = None if checkpoint is None else Path(checkpoint)
     if plan.way.name != "auto":
-        return train_one(source, dataset, plan, checkpoint=path, progress=progress, watch=watch)
-    if not isinstance(source, ClickLog):
-        raise SettingsError("method auto chooses by clicks that are held out of a log")
+        return train_one(
+            source,
+            dataset,
+            plan,
+            start=start,
+            checkpoint=path,
+            progress=progress,
+            watch=watch,
+        )
+    if not isinstance(source, ClickLog) or start is not None:
+        raise SettingsError(
+            "method auto trains its candidates anew, on a log, and chooses by clicks held out of it"
+        )
     return fit_best(source, dataset, plan, checkpoint=path, progress=progress, watch=watch)[0]

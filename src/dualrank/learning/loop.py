@@ -114,7 +114,7 @@ class Loop:
         if len(batch) == 0:
             return
         shown = batch.share(self._workers.number, self._workers.count).to(self.device)
-        signal = self.correction.signal(self.ranker.score(shown), shown)
+        signal = self.correction.signal(self.ranker.score(shown).detach(), shown)
         found = self.ranker.evidence(shown, signal)
         # In one message, before anything moves: a worker that is lost here leaves a whole state.
         sums = self._workers.sum([signal.loss, signal.clicks, *found, *signal.evidence])

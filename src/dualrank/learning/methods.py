@@ -46,28 +46,30 @@ class Method:
         return self.correction.build(basis)
 
 
-_METHODS = (
-    # auto trains several of the others, and takes dual learning's options for that candidate.
-    Method("auto", Naive, takes=frozenset({"position_model", "context"})),
-    Method("dla", DualLearning, takes=frozenset({"position_model", "context"})),
-    Method("ipw", InversePropensity, frozenset({"context"}), frozenset({"propensity"})),
-    Method("naive", Naive),
-    Method(
-        "click-model",
-        Naive,
-        takes=frozenset({"click_model", "min_sessions"}),
-        extract=extract_relevance,
-    ),
-)
-METHODS = {method.name: method for method in _METHODS}
+METHODS = {
+    method.name: method
+    for method in (
+        # auto trains several of the others, and takes dual learning's options for that candidate.
+        Method("auto", Naive, takes=frozenset({"position_model", "context"})),
+        Method("dla", DualLearning, takes=frozenset({"position_model", "context"})),
+        Method("ipw", InversePropensity, frozenset({"context"}), frozenset({"propensity"})),
+        Method("naive", Naive),
+        Method(
+            "click-model",
+            Naive,
+            takes=frozenset({"click_model", "min_sessions"}),
+            extract=extract_relevance,
+        ),
+    )
+}
 
 
 def method_of(given: str | Method | type[Correction]) -> Method:
     """The method that is meant by a name, or by a correction from elsewhere."""
     if isinstance(given, Method):
         return given
-    if isinstance(given, type):
-        return Method(given.__name__, given)
-    if given not in METHODS:
+    if isinstance(given, type) and issubclass(given, Correction):
+        return Method(f"{given.__module__}.{given.__qualname__}", given)
+    if not isinstance(given, str) or given not in METHODS:
         raise SettingsError(f"unknown method {given!r}; known are {', '.join(METHODS)}")
     return METHODS[given]

@@ -45,6 +45,8 @@ class Model:
             features, offsets = data.features, data.offsets
         else:
             features, offsets = np.asarray(data, np.float32), None
+            if self.ranker.by_list:
+                raise DataError("this ranker sees whole lists: give a Dataset, which tells them")
         if features.ndim != 2:
             raise DataError(f"features must be a matrix, not of {features.ndim} dimensions")
         return self.ranker.predict(self.scaler.transform(features), offsets)

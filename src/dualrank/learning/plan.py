@@ -11,7 +11,7 @@ import numpy as np
 
 from dualrank.clicks.models.registry import click_model
 from dualrank.corrections.correction import Correction
-from dualrank.corrections.position_models import POSITION_MODELS
+from dualrank.corrections.position_models import CONTEXTUAL, POSITION_MODELS
 from dualrank.data.dataset import Dataset
 from dualrank.data.scaling import KINDS
 from dualrank.errors import SettingsError
@@ -74,9 +74,8 @@ class Plan:
             if given and option not in method.takes | method.needs:
                 raise SettingsError(f"method {method.name} takes no {_words(option)}{_who(option)}")
             if not given and option in method.needs:
-                raise SettingsError(
-                    f"method {method.name} needs a {_words(option)}; dla learns it from the clicks"
-                )
+                other = "; dla learns it from the clicks" if option == "propensity" else ""
+                raise SettingsError(f"method {method.name} needs a {_words(option)}{other}")
         self._check_curves()
         if self.ranker.makes.at_once and method.correction.learns:
             raise SettingsError(
@@ -101,11 +100,11 @@ class Plan:
 
     def _check_curves(self) -> None:
         model, curves = self.position_model, self.propensity
-        if model is not None and model not in POSITION_MODELS:
-            known = ", ".join(POSITION_MODELS)
+        if model not in (None, CONTEXTUAL, *POSITION_MODELS):
+            known = ", ".join((*POSITION_MODELS, CONTEXTUAL))
             raise SettingsError(f"unknown position model {model!r}; known are {known}")
-        learned = model or (self.context and not curves and "contextual") or "variables"
-        if (learned == "contextual") != (self.context is not None and curves is None):
+        by_context = self.context is not None and curves is None
+        if model is not None and (model == CONTEXTUAL) != by_context:
             raise SettingsError(
                 "the contextual position model and the name of a context column go together"
             )

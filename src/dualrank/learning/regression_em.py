@@ -36,7 +36,7 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.data.scaling import Scaler
-from dualrank.errors import DataError
+from dualrank.errors import DataError, SettingsError
 from dualrank.learning.feedback import Labelled
 from dualrank.learning.loop import Loop
 from dualrank.propensity.bootstrap import RESAMPLES, Evidence, with_intervals
@@ -291,7 +291,9 @@ def _hidden_layer(
 ) -> NDArray[np.float32] | None:
     """What the last hidden layer of a trained network makes of x; None where there is none."""
     network = settings.build(features.shape[1], seed)
-    if not isinstance(network, Network) or len(network.sizes) < 3:
+    if not isinstance(network, Network):
+        raise SettingsError(f"regression-em takes a dnn or a linear ranker, not {settings.kind}")
+    if len(network.sizes) < 3:
         return None
     lists = len(grouped.lists)
     sessions = np.bincount(grouped.list_of, grouped.sessions, lists).astype(np.int64)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dualrank.corrections.correction import Basis
+from dualrank.corrections.correction import Basis, Correction
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.scaling import Scaler
@@ -24,6 +24,7 @@ from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
 from dualrank.learning.validation import OnGrades, OnHeldOutClicks, Validation
 from dualrank.propensity.propensity import Propensity
+from dualrank.rankers.ranker import Ranker
 from dualrank.version import __version__
 
 
@@ -32,16 +33,20 @@ def train_one(
     dataset: Dataset,
     plan: Plan,
     *,
+    start: Model | None = None,
     checkpoint: Path | None = None,
     progress: Progress | None = None,
     watch: Watch | None = None,
 ) -> Model:
-    """Train by one method; what is held out of a log keeps the best ranker."""
+    """Train by one method; what is held out of a log keeps the best ranker.
+
+    With `start`, its scaling, ranker and examination are where the training begins.
+    """
     settings = plan.settings
     kind = plan.scaling if plan.ranker.makes.scaled else "none"
-    scaler = Scaler.fit(dataset.features, kind=kind)
+    scaler = Scaler.fit(dataset.features, kind=kind) if start is None else start.scaler
     features = scaler.transform(dataset.features)
-    described: dict[str, Any] = {**plan.describe(), "version": __version__}
+    described: dict[str, Any] = {**plan.describe(), "scaling": scaler.kind, "version": __version__}
     log = held_out = relevance = None
     if isinstance(source, ClickLog):
         described["data"] = fingerprint(source, dataset, plan.context)
@@ -55,10 +60,10 @@ def train_one(
             if relevance is None
             else EstimatedRelevance(log, relevance)
         )
-    elif plan.held_out or plan.way.extract is not None:
+    elif plan.held_out or plan.way.extract is not None or checkpoint is not None:
         raise SettingsError(
             f"{type(source).__name__} is no click log: nothing can be held out or extracted from "
-            "it; give judged queries, or validation=0"
+            "it, and no checkpoint holds its state; give judged queries, or validation=0"
         )
     else:
         feedback = source
@@ -71,8 +76,11 @@ def train_one(
         plan.context,
     )
     correction = plan.way.build(basis)
+    ranker = plan.ranker.build(scaler.output_count, settings.seed)
+    if start is not None:
+        described["start"] = _go_on(start, plan, ranker, correction)
     loop = Loop(
-        plan.ranker.build(scaler.output_count, settings.seed),
+        ranker,
         torch.from_numpy(features),
         feedback,
         correction,
@@ -89,6 +97,22 @@ def train_one(
         learned = replace(learned, sessions=log.sessions)
     described |= {"device": str(loop.device), "history": asdict(history), **loop.ranker.outcome()}
     return Model(loop.ranker, scaler, learned, dataset.feature_names, described, plan.ranker.kind)
+
+
+def _go_on(start: Model, plan: Plan, ranker: Ranker, correction: Correction) -> str:
+    """Give both pieces what a model has learned, and name that by a digest."""
+    if plan.ranker.kind != start.kind:
+        raise SettingsError(f"a {start.kind} model is no start for a {plan.ranker.kind} ranker")
+    try:
+        ranker.load_tensors(start.ranker.tensors())
+    except (KeyError, ValueError) as error:
+        raise SettingsError(f"the model is no start for this ranker: it {error}") from error
+    if start.propensity is not None:
+        correction.believe(start.propensity)
+    digest = hashlib.sha256()
+    for tensor in ranker.tensors().values():
+        digest.update(tensor.numpy().data)
+    return digest.hexdigest()
 
 
 def fingerprint(log: ClickLog, dataset: Dataset, context: str | None = None) -> str:

@@ -9,5 +9,6 @@ from .ranker import Ranker as Ranker
 from .ranker import RankerSettings as RankerSettings
 from .ranker import Signal as Signal
 from .ranker import Step as Step
+from .ranker import check_shapes as check_shapes
 from .ranking_svm import RankingSVM as RankingSVM
 from .ranking_svm import SVMSolution as SVMSolution

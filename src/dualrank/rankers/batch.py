@@ -37,7 +37,8 @@ class Batch:
         A list without a click has no loss, so it need not cost a forward pass; because the loss is
         divided by the number drawn, the gradient is the same as if it had been computed.
         """
-        return self._take(np.flatnonzero(self.labels.any(axis=1)))
+        labelled = self.labels.any(axis=1)
+        return self if labelled.all() else self._take(np.flatnonzero(labelled))
 
     def share(self, worker: int, workers: int) -> Batch:
         """Every n-th list, for one of n workers; `drawn` stays that of the whole."""
@@ -73,7 +74,6 @@ class Batch:
             rows=documents.view(-1) if cells is None else documents.view(-1)[cells],
             # Padding has no label, whatever a source of labels may say.
             labels=tensor(self.labels if full else self.labels * mask),
-            mask=documents != PADDING,
             cells=cells,
             contexts=None if self.contexts is None else tensor(self.contexts),
             queries=self.queries,
@@ -84,15 +84,13 @@ class Batch:
 class Shown:
     """Lists as tensors `[lists, positions]`, and `rows`, the displayed documents one by one.
 
-    `documents` are row numbers of the training matrix; `mask` is true where a document was
-    displayed. `cells` are the places of the `rows` in the flattened lists, or None where every
-    place is taken.
+    `documents` are row numbers of the training matrix. `cells` are the places of the `rows` in the
+    flattened lists, or None where every place is taken.
     """
 
     documents: Tensor
     rows: Tensor
     labels: Tensor
-    mask: Tensor
     cells: Tensor | None = None
     contexts: Tensor | None = None
     queries: NDArray[np.int32] | None = None
@@ -103,6 +101,11 @@ class Shown:
         return self.cells is None
 
     @cached_property
+    def mask(self) -> Tensor:
+        """True where a document was displayed."""
+        return self.documents != PADDING
+
+    @cached_property
     def weight(self) -> Tensor:
         """The mask as numbers: 1 where a document was displayed, 0 at padding."""
         return self.mask.to(self.labels.dtype)
@@ -110,9 +113,9 @@ class Shown:
     def lay_out(self, values: Tensor) -> Tensor:
         """Values of the `rows`, laid out like the lists, 0 at padding."""
         if self.cells is None:
-            return values.view(self.mask.shape)
-        laid_out = values.new_zeros(self.mask.numel()).index_copy_(0, self.cells, values)
-        return laid_out.view(self.mask.shape)
+            return values.view(self.documents.shape)
+        laid_out = values.new_zeros(self.documents.numel()).index_copy_(0, self.cells, values)
+        return laid_out.view(self.documents.shape)
 
     def pick(self, values: Tensor) -> Tensor:
         """Values laid out like the lists, one for each of the `rows`."""

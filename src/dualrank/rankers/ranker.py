@@ -71,6 +71,8 @@ class Ranker(ABC):
     """Whether all lists are taken in one step, as by a solver."""
     scaled: ClassVar[bool] = True
     """Whether features should be brought to similar ranges for it."""
+    by_list: ClassVar[bool] = False
+    """Whether a document's score depends on the others of its list."""
 
     @abstractmethod
     def start(self, features: Tensor, settings: TrainingSettings) -> None:
@@ -82,7 +84,11 @@ class Ranker(ABC):
 
     @abstractmethod
     def evidence(self, shown: Shown, signal: Signal) -> list[Tensor]:
-        """What the lists that were scored last tell the ranker, as sums over lists."""
+        """What the lists that were scored last tell the ranker, as sums over lists.
+
+        For a network these are gradients. What is not a sum over lists is given by document: an
+        ensemble would lay slope and curvature out over all rows of the training matrix.
+        """
 
     @abstractmethod
     def move(self, evidence: Sequence[Tensor], step: Step) -> None:
@@ -95,16 +101,23 @@ class Ranker(ABC):
     def predict(
         self, features: NDArray[np.float32], offsets: NDArray[np.int64] | None = None
     ) -> NDArray[np.float32]:
-        """One score per row; rows `offsets[q]:offsets[q + 1]` are the candidates of one query."""
+        """One score per row; rows `offsets[q]:offsets[q + 1]` are the candidates of one query.
+
+        Rankers with `by_list` are always given the offsets.
+        """
 
     def predict_lists(
         self, features: NDArray[np.float32], lists: RankedLists
     ) -> NDArray[np.float32]:
-        """Scores of displayed lists, 0 at padding; each document is scored once."""
+        """Scores of displayed lists, 0 at padding; each document once, unless lists matter."""
         mask = lists.mask
-        rows, row_of = np.unique(lists.documents[mask], return_inverse=True)
+        shown, offsets = lists.documents[mask], None
+        rows, row_of = np.unique(shown, return_inverse=True)
+        if self.by_list:
+            rows, row_of = shown, np.arange(len(shown))
+            offsets = np.append(0, np.cumsum(mask.sum(axis=1)))
         scores = np.zeros(mask.shape, dtype=np.float32)
-        scores[mask] = self.predict(np.ascontiguousarray(features[rows]))[row_of]
+        scores[mask] = self.predict(np.ascontiguousarray(features[rows]), offsets)[row_of]
         return scores
 
     @abstractmethod
