@@ -24,7 +24,7 @@ from dualrank.storage import write_text
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SHOWN_ELSEWHERE = ("settings", "history", "reading", "twin", "auto", "version")
+_SHOWN_ELSEWHERE = ("settings", "history", "reading", "twin", "auto")
 _COUNTED = Markup("A click at position <i>i</i> was counted one divided by this number of times.")
 _UNPROVEN = Markup(
     "A gain on held-out clicks is not a gain on your users, and without judged queries any gain is "

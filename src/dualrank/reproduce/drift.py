@@ -284,7 +284,7 @@ class Record:
         """The curve at the end of the plateau, with its error; None where none is believed."""
         curve = self.rows["examination"][round(self._severity.ramp[0] * MOMENTS) - 1]
         user = self._severity.user_at(self._severity.jump)
-        return None if curve is None else judge(Propensity.of(curve), user)
+        return None if curve is None else judge(Propensity.of(curve), user.examination(len(curve)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,13 +348,12 @@ def verdict(found: dict[str, Streams], severity: Severity) -> list[str]:
             f"{_percent(worst[:, settled + 1 :].max(axis=1))}."
         )
     for name, stream in found.items():
-        values = [stream.quality[:, stream.at(m)].mean() for m in severity.moments.values()]
-        before, tenth, settled_, end = (f"{value:.3f}" for value in values)
-        sentences.append(
-            f"{report.method(name).label}: {report.metric_label(METRIC)} {before} before the jump, "
-            f"{tenth} a tenth of the training later, {settled_} before the way back, {end} at the "
-            "end."
-        )
+        values = [
+            f"{stream.quality[:, stream.at(moment)].mean():.3f} {when}"
+            for when, moment in severity.moments.items()
+        ]
+        what = f"{report.method(name).label}: {report.metric_label(METRIC)}"
+        sentences.append(f"{what} {', '.join(values)}.")
     return [*sentences, f"The table is of the last moment at η = {severity.after:g}."]
 
 

@@ -33,10 +33,11 @@ from dualrank.diagnostics import JOINT
 from dualrank.errors import SettingsError
 from dualrank.learning import Judgments, Plan, Progress, candidates, choose, part_of
 from dualrank.propensity import Propensity
-from dualrank.report import PropensityResult, Results, Sheet
+from dualrank.report import Results, Sheet
 from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.experiment import Task, Trained, require_known
 from dualrank.reproduce.simulation import DEPTH, Simulation, SimulationExperiment, simulation_of
+from dualrank.reproduce.table_2_rows import judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -163,7 +164,7 @@ class Scenarios(SimulationExperiment):
                 task.seed,
                 dr.evaluate_per_query(model.predict(data.test), data.test, METRICS),
                 seconds=seconds[name],
-                propensity=_judged(model.propensity, data.truth),
+                propensity=judge(model.propensity, data.truth.examination),
                 **task.setting,
                 **further.get(name, {}),
             )
@@ -208,11 +209,7 @@ class Scenarios(SimulationExperiment):
                     "All clicks were simulated: logs of other engines may hold other surprises.",
                 ),
             ),
-            settings={
-                key: value
-                for key, value in settings.items()
-                if key not in ("scenarios", "command", "version")
-            },
+            settings={key: value for key, value in settings.items() if key != "scenarios"},
             version=settings["version"],
             command=settings.get("command", ""),
         )
@@ -293,13 +290,6 @@ def _seen(parts: tuple[Dataset, Dataset], share: float, seed: int) -> tuple[Data
         replace(part, features=np.ascontiguousarray(part.features[:, columns])) for part in parts
     )
     return train, test
-
-
-def _judged(believed: Propensity | None, truth: Propensity) -> PropensityResult | None:
-    if believed is None:
-        return None
-    mse = dr.inverse_propensity_mse(believed.examination, truth.examination)
-    return PropensityResult(examination=believed.examination.tolist(), mse=mse)
 
 
 @dataclass(frozen=True)

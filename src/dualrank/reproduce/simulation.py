@@ -14,7 +14,7 @@ import dualrank as dr
 from dualrank.data import Dataset, PresetName, RankedLists, Scaler, Splits, join_lists, top_lists
 from dualrank.errors import DataError
 from dualrank.rankers import SVMSolution
-from dualrank.reproduce.collection import Collection
+from dualrank.reproduce.collection import Collection, sizes_of
 from dualrank.reproduce.experiment import Experiment, Trained
 
 DEPTH = 10
@@ -39,13 +39,12 @@ class Simulation:
     def sizes(self) -> dict[str, Any]:
         """How large the data are. Features that are constant in training are not used."""
         parts = {"train": self.train, "valid": self.valid, "test": self.test}
-        return {
-            "queries": {name: len(part) for name, part in parts.items()},
-            "documents": sum(part.document_count for part in parts.values()),
-            "features": self.features_given,
-            "features_used": self.train.feature_count,
-            "note": self.note,
-        }
+        return sizes_of(
+            parts,
+            features=self.features_given,
+            features_used=self.train.feature_count,
+            note=self.note,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
