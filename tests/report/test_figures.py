@@ -58,7 +58,7 @@ def test_every_colour_belongs_to_the_palette(draw, results):
 
 
 def test_metric_figure_names_every_method_and_value(results):
-    found = texts(svg_file(metric_figure(results, "ndcg@10")))
+    found = texts(svg_file(metric_figure(results)))
     assert {"DNN with DLA", "Ranking SVM, NoCorrect", "Oracle DNN", "0.722", "0.738"} <= found
 
 
@@ -75,7 +75,8 @@ def test_what_the_svm_shares_with_randlist_is_drawn_once(results):
 def test_one_seed_takes_the_interval_that_the_run_states(make):
     results = make(seeds=1)
     mean = np.array(results.of("dla")[0].propensity.examination)
-    assert propensity_curves(results)["dla"][1] is None
+    _, low, high = propensity_curves(results)["dla"]
+    np.testing.assert_array_equal(low, high)
     results.of("dla")[0].propensity.low = (mean - 0.1).tolist()
     results.of("dla")[0].propensity.high = (mean + 0.1).tolist()
     _, low, high = propensity_curves(results)["dla"]
@@ -92,11 +93,12 @@ def test_sweep_figure_draws_a_line_per_method(sweep):
 
 
 def test_what_cannot_be_drawn_is_none(results, sweep):
-    assert sweep_figure(results) is None
+    assert sweep_figure(results, "eta", "ndcg@10") is None
     assert propensity_figure(sweep) is None
     assert metric_figure(sweep) is None
     empty = Results(experiment="demo", settings={}, runs=[])
-    assert all(draw(empty) is None for draw in [*FIGURES, sweep_figure])
+    assert all(draw(empty) is None for draw in FIGURES)
+    assert sweep_figure(empty, "eta", "ndcg@10") is None
     for run in results.runs:
         run.propensity = None
         run.__pydantic_extra__.clear()

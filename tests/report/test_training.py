@@ -97,7 +97,7 @@ def test_the_diagnosis_of_the_log_stands_on_the_page():
     page = training_sheet(make(), diagnosis).html()
     for text in ("Can this log be trusted?", "Train, and correct for position.", "It is so.",
                  "Positions are connected.", "No curve &lt;1&gt;.", "Log more.",
-                 "only judged queries can tell", "manifest.json and diagnosis.json"):  # fmt: skip
+                 "manifest.json and diagnosis.json"):  # fmt: skip
         assert text in page
     assert "dualrank diagnose" not in page
     assert "dualrank diagnose" in training_sheet(make()).html()

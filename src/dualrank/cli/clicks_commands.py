@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dualrank.cli.options import imports
-from dualrank.cli.terminal import Json, Seed, answer, one_bar, print_json, result_console
+from dualrank.cli.terminal import Json, Seed, answer, one_bar
 from dualrank.storage import require_suffix
 
 if TYPE_CHECKING:
@@ -131,21 +131,20 @@ def compare(
         scores = compare_models(train, test, names, prior=prior, em=em, progress=report)
     if figure is not None:
         write_figure(comparison_figure(scores), figure)
-    if as_json:
-        sizes = {"fitted_on": train.sessions, "judged_on": test.sessions}
-        print_json({**sizes, "models": [asdict(score) for score in scores]})
-        return
-    console = result_console()
-    console.print(comparison_table(scores).rich(console.width))
-    for given, heading in ((False, "perplexity"), (True, "perplexity given clicks above")):
-        console.print(f"\n{heading}, by rank")
-        console.print(rank_table(scores, given_clicks=given).rich(console.width))
-    typer.echo(f"fitted on {train.sessions} sessions, judged on {test.sessions}")
-    for score in scores:
-        if not score.converged:
-            typer.echo(f"{score.model} stopped before it converged; raise --max-iterations")
-    if figure is not None:
-        typer.echo(f"drawn in {figure}")
+    unfinished = [score.model for score in scores if not score.converged]
+    sizes = {"fitted_on": train.sessions, "judged_on": test.sessions}
+    answer(
+        as_json,
+        {**sizes, "models": [asdict(score) for score in scores]},
+        comparison_table(scores),
+        "\nperplexity, by rank",
+        rank_table(scores, given_clicks=False),
+        "\nperplexity given clicks above, by rank",
+        rank_table(scores, given_clicks=True),
+        f"fitted on {train.sessions} sessions, judged on {test.sessions}",
+        *(f"{name} stopped before it converged; raise --max-iterations" for name in unfinished),
+        None if figure is None else f"drawn in {figure}",
+    )
 
 
 @imports("dualrank.clicks.models.em:EM", "dualrank.clicks.models.em:Prior")

@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualrank.cli.terminal import (
-    Json,
-    MaxGrade,
-    Seed,
-    answer,
-    one_bar,
-    open_features,
-    print_json,
-    result_console,
-)
+from dualrank.cli.terminal import Json, MaxGrade, Seed, answer, one_bar, open_features
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,16 +101,16 @@ def evaluate(
                 "difference": test.difference,
                 "p_value": test.p_value,
             }
-    if as_json:
-        print_json(result)
-        return
     rows = (
         Row(name, tuple(Cell(v, decimals=4) for v in of.values())) for name, of in result.items()
     )
     columns = tuple(next(iter(result.values())))
-    console = result_console()
-    console.print(f"{ranking} on {len(dataset)} queries, grades up to {dataset.max_grade:g}")
-    console.print(Table(columns, tuple(rows), corner="metric").rich(console.width))
+    answer(
+        as_json,
+        result,
+        f"{ranking} on {len(dataset)} queries, grades up to {dataset.max_grade:g}",
+        Table(columns, tuple(rows), corner="metric"),
+    )
 
 
 def _expected(ranking: Path) -> tuple[int | None, Sequence[str] | None]:

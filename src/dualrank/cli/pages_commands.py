@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dualrank.cli.options import imports
-from dualrank.cli.terminal import Json, Seed, answer, one_bar, print_json, result_console
+from dualrank.cli.terminal import Json, Seed, answer, one_bar
 from dualrank.errors import SettingsError
 from dualrank.storage import require_suffix
 
@@ -84,9 +84,8 @@ def search(
 
     Example: dualrank search index/ --queries queries.tsv -k 100 --out lists.parquet
     """
-    from rich.table import Table
-
     from dualrank.pages.index import PageIndex
+    from dualrank.report import Row, Table
 
     if (words is None) == (queries is None) or (queries is None) != (out is None):
         raise SettingsError("give either words to look for, or --queries FILE with --out LISTS")
@@ -95,16 +94,11 @@ def search(
         _search_many(opened, queries, out, k, field, as_json)
         return
     hits = opened.search(words or "", k, field=field)
-    if as_json:
-        print_json([vars(hit) for hit in hits])
-        return
-    if not hits:
-        typer.echo(f"no page of {folder} has any of these words")
-        return
-    table = Table("score", "doc_id", "title", "url")
-    for hit in hits:
-        table.add_row(f"{hit.score:.2f}", hit.doc_id, hit.title, hit.url)
-    result_console().print(table)
+    columns = ("doc_id", "title", "url")
+    rows = tuple(Row(f"{hit.score:.2f}", (hit.doc_id, hit.title, hit.url)) for hit in hits)
+    table = Table(columns, rows, corner="score", words=columns)
+    nothing = f"no page of {folder} has any of these words"
+    answer(as_json, [vars(hit) for hit in hits], table if hits else nothing)
 
 
 def _search_many(

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dualrank.cli.options import Without, imports
-from dualrank.cli.terminal import (
-    Json,
-    Log,
-    Seed,
-    one_bar,
-    open_features,
-    open_log,
-    print_json,
-    result_console,
-)
+from dualrank.cli.terminal import Json, Log, Seed, answer, one_bar, open_features, open_log
 from dualrank.cli.wording import in_options
 from dualrank.data.log.log_options import LogOptions
 from dualrank.errors import DataError
@@ -99,14 +90,13 @@ def propensity(
         method, why = next(iter(estimates.refused.items()))
         raise DataError(f"{log}: {method} cannot be estimated: {why}")
     written = [] if out is None else write_estimates(estimates, out)
-    if as_json:
-        found = {name: json.loads(each.to_json()) for name, each in estimates.found.items()}
-        print_json({"estimates": found, "refused": estimates.refused})
-        return
-    console = result_console()
-    console.print(estimates_table(estimates).rich(console.width))
-    console.print()
-    for note in estimates_notes(estimates, click_log.lists.depth):
-        console.print(in_options(note, ["refits"]), soft_wrap=True, markup=False)
-    if out is not None:
-        console.print(f"{out}: {', '.join(path.name for path in written)}", soft_wrap=True)
+    found = {name: json.loads(each.to_json()) for name, each in estimates.found.items()}
+    notes = estimates_notes(estimates, click_log.lists.depth)
+    answer(
+        as_json,
+        {"estimates": found, "refused": estimates.refused},
+        estimates_table(estimates),
+        "",
+        *(in_options(note, ["refits"]) for note in notes),
+        None if out is None else f"{out}: {', '.join(path.name for path in written)}",
+    )

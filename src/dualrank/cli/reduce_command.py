@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dualrank.cli.terminal import Json, Log, Seed, one_bar, print_json, result_console
+from dualrank.cli.terminal import Json, Log, Seed, answer, one_bar
 from dualrank.data.log.log_options import LogOptions
 from dualrank.errors import SettingsError
 
 if TYPE_CHECKING:
-    from dualrank.data.click_log import ClickLog
     from dualrank.data.log.reading_report import ReadingReport
+    from dualrank.report import Table
 
 
 logger = logging.getLogger(__name__)
@@ -83,10 +83,8 @@ def reduce(
                     options=options,
                 )
     except BadLogError as error:
-        if as_json:
-            print_json({"log": None, "reading": error.reading.to_dict()})
-        else:
-            _print(error.reading)
+        reading = error.reading
+        answer(as_json, {"log": None, "reading": reading.to_dict()}, *_account(reading))
         raise
     write_log(found, out)
     if not found.clicks.any():
@@ -96,47 +94,28 @@ def reduce(
             log,
         )
     assert found.reading is not None
-    if as_json:
-        print_json({"log": str(out), **_sizes(found), "reading": found.reading.to_dict()})
-        return
-    _print(found.reading)
-    sizes = ", ".join(counted(value, name) for name, value in _sizes(found).items())
-    typer.echo(f"{out}: {sizes}")
-
-
-def _sizes(log: ClickLog) -> dict[str, int]:
-    return {"sessions": log.sessions, "lists": len(log.lists), "patterns": len(log.counts)}
-
-
-def _print(reading: ReadingReport) -> None:
-    """What was read and left out, and who clicked most."""
-    from rich.table import Table
-
-    from dualrank.data.log.reading_report import counted
-
-    console = result_console()
-    console.print(
-        f"{reading.source}: {counted(reading.rows, 'rows')}, "
-        f"{counted(reading.sessions, 'sessions')}, {counted(reading.clicks, 'clicks')}",
-        soft_wrap=True,
+    sizes = {
+        "sessions": found.sessions,
+        "lists": len(found.lists),
+        "patterns": len(found.counts),
+    }
+    answer(
+        as_json,
+        {"log": str(out), **sizes, "reading": found.reading.to_dict()},
+        *_account(found.reading),
+        f"{out}: {', '.join(counted(value, name) for name, value in sizes.items())}",
     )
-    found = Table()
-    for title in ("found", "how often", "was", "example"):
-        found.add_column(title, justify="right" if title == "how often" else "left")
-    for row in reading.table():
-        found.add_row(*row)
-    clients = Table(title="clients that clicked most")
-    for title in ("client", "sessions", "of sessions", "clicks", "of clicks", ""):
-        clients.add_column(title, justify="left" if title in ("client", "") else "right")
-    for client in reading.clients:
-        clients.add_row(
-            client.name,
-            f"{client.sessions:,}",
-            f"{client.share_of_sessions:.2%}",
-            f"{client.clicks:,}",
-            f"{client.share_of_clicks:.2%}",
-            "left out" if client.left_out else "",
-        )
-    for table in (found, clients):
-        if table.row_count:
-            console.print(table)
+
+
+def _account(reading: ReadingReport) -> tuple[str | Table | None, ...]:
+    """What was read and left out, and who clicked most."""
+    from dualrank.data.log.reading_report import counted
+    from dualrank.report import clients_table, left_out_table
+
+    read = [
+        counted(reading.rows, "rows"),
+        counted(reading.sessions, "sessions"),
+        counted(reading.clicks, "clicks"),
+    ]
+    said = f"{reading.source}: {', '.join(read)}"
+    return said, left_out_table(reading), clients_table(reading)

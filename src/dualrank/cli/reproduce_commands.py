@@ -13,6 +13,7 @@ from dualrank.cli.options import add_command, imports
 from dualrank.cli.terminal import (
     Json,
     Seed,
+    answer,
     one_bar,
     print_json,
     result_console,
@@ -86,11 +87,8 @@ def generate_web(
     with one_bar("generating") as report:
         counts = write_web(out, log=Log(sessions, popularity=True), population=user, seed=seed)
         report(1, 1)
-    if as_json:
-        print_json({"folder": str(out)} | counts)
-        return
     parts = ", ".join(f"{count:,} {what}" for what, count in counts.items())
-    typer.echo(f"{out}: {parts}")
+    answer(as_json, {"folder": str(out)} | counts, f"{out}: {parts}")
 
 
 def _command(name: str, place: str) -> Callable[..., None]:

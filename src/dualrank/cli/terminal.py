@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dualrank.data.click_log import ClickLog
     from dualrank.data.dataset import Dataset
     from dualrank.data.log.log_options import LogOptions
+    from dualrank.report import Table
 
 Log = Annotated[
     str,
@@ -51,12 +52,17 @@ def print_json(content: Any) -> None:
     typer.echo(json.dumps(content, indent=1))
 
 
-def answer(as_json: bool, content: Any, *lines: str) -> None:
-    """The result, for machines or for people."""
+def answer(as_json: bool, content: Any, *shown: str | Table | None) -> None:
+    """The result: `content` for machines, sentences and tables for people."""
     if as_json:
         print_json(content)
-    else:
-        typer.echo("\n".join(lines))
+        return
+    console = result_console()
+    for each in shown:
+        if isinstance(each, str):
+            typer.echo(each)
+        elif each is not None:
+            console.print(each.rich(console.width))
 
 
 def typed_command() -> str:

@@ -15,9 +15,9 @@ from dualrank.cli.terminal import (
     Json,
     Log,
     MaxGrade,
+    answer,
     leaving_on_sigterm,
     one_bar,
-    print_json,
     typed_command,
 )
 from dualrank.data.log.log_options import LogOptions
@@ -133,17 +133,15 @@ def train(
     training, curve = trained.model.training, trained.model.propensity
     history: dict[str, Any] = training["history"]
     learned = None if curve is None else curve.examination.tolist()
-    if as_json:
-        found = {name: training.get(name) for name in ("twin", "auto")}
-        print_json({"model": str(out), "examination": learned, **history, **found})
-        return
-    typer.echo(f"{out}: {method} on {trained.log}")
+    found = {name: training.get(name) for name in ("twin", "auto")}
+    lines = [f"{out}: {method} on {trained.log}"]
     if history["best_value"] is not None:
-        typer.echo(f"best validation value {history['best_value']:.4f} at {history['best_step']}")
+        best = f"{history['best_value']:.4f} at {history['best_step']}"
+        lines.append(f"best validation value {best}")
     if learned is not None:
-        typer.echo("examination  " + "  ".join(f"{value:.3f}" for value in learned))
-    typer.echo(" ".join(trained.verdict))
-    typer.echo(f"report       {out / 'report.html'}")
+        lines.append("examination  " + "  ".join(f"{value:.3f}" for value in learned))
+    lines += [" ".join(trained.verdict), f"report       {out / 'report.html'}"]
+    answer(as_json, {"model": str(out), "examination": learned, **history, **found}, *lines)
 
 
 @contextmanager

@@ -3,6 +3,7 @@ from .click_model_comparison import comparison_table as comparison_table
 from .click_model_comparison import rank_table as rank_table
 from .console import Bars as Bars
 from .curves import over_seeds as over_seeds
+from .curves import sweep_curve as sweep_curve
 from .curves import true_examination as true_examination
 from .diagnosis_report import diagnosis_sheet as diagnosis_sheet
 from .diagnosis_report import write_diagnosis as write_diagnosis
@@ -18,7 +19,6 @@ from .drawing import write_at_right as write_at_right
 from .figures import learning_curve_figure as learning_curve_figure
 from .figures import lines_figure as lines_figure
 from .figures import log_scale as log_scale
-from .figures import method_labels as method_labels
 from .figures import method_line as method_line
 from .figures import metric_figure as metric_figure
 from .figures import propensity_figure as propensity_figure
@@ -37,6 +37,8 @@ from .method_table import tested_by as tested_by
 from .propensity_table import estimates_notes as estimates_notes
 from .propensity_table import estimates_table as estimates_table
 from .propensity_table import write_estimates as write_estimates
+from .reading_tables import clients_table as clients_table
+from .reading_tables import left_out_table as left_out_table
 from .results import PropensityResult as PropensityResult
 from .results import Results as Results
 from .results import Run as Run

@@ -88,6 +88,7 @@ def _draw_ranks(figure: Figure, ax: Axes, scores: Sequence[Score]) -> None:
     """Perplexity given the clicks above, as gain (p_rank − p) / (p_rank − 1) over `rank-ctr`."""
     by_name = {score.model: score for score in scores}
     drawn = [name for name in _COLORS if name in by_name] or list(by_name)
+    colors = {name: _COLORS.get(name, "gray") for name in drawn}
     curves = {name: _per_rank(by_name[name], given_clicks=True) for name in drawn}
     base = by_name.get("rank-ctr")
     if base is not None:
@@ -97,13 +98,12 @@ def _draw_ranks(figure: Figure, ax: Axes, scores: Sequence[Score]) -> None:
         ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     for name, curve in curves.items():
         ranks = np.arange(1, len(curve) + 1)
-        ax.plot(ranks, curve, color=LIGHT[_COLORS.get(name, "gray")], lw=1.8, marker="o", ms=4)
+        ax.plot(ranks, curve, color=LIGHT[colors[name]], lw=1.8, marker="o", ms=4)
     ax.set_xticks(ranks)
     title(ax, "Perplexity" if base is None else "Perplexity gain over rank-ctr")
     ax.set_xlabel("rank (each click predicted from those above)")
-    ends = {name: float(curve[-1]) for name, curve in curves.items()}
-    labels = {name: (name, _COLORS.get(name, "gray")) for name in curves}
-    label_ends(figure, ax, dict.fromkeys(ends, float(ranks[-1])), ends, labels)
+    ends = {name: (ranks[-1], curve[-1], colors[name]) for name, curve in curves.items()}
+    label_ends(figure, ax, ends)
 
 
 def _per_rank(score: Score, *, given_clicks: bool) -> NDArray[np.float64]:

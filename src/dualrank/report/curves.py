@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from dualrank.report.labels import extra, ordered_methods, swept_setting
 from dualrank.report.results import Results, Run
 
-# The mean, its lower and its upper edge; no edges where there is one seed only.
-Curve = tuple[NDArray[np.float64], NDArray[np.float64] | None, NDArray[np.float64] | None]
+# The mean, its lower and its upper edge; both edges are the mean where there is one seed only.
+Curve = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
 
 def propensity_curves(results: Results) -> dict[str, Curve]:
@@ -35,7 +35,8 @@ def propensity_curves(results: Results) -> dict[str, Curve]:
             continue
         mean, low, high = over_seeds(seeds)
         extras = found[0].model_extra or {}
-        if low is None and all(len(extras.get(edge) or []) == length for edge in ("low", "high")):
+        stated = all(len(extras.get(edge) or []) == length for edge in ("low", "high"))
+        if stated and len(seeds) == 1:
             low, high = np.array(extras["low"], float), np.array(extras["high"], float)
         if not any(_alike(mean, other[0]) for other in curves.values()):
             curves[name] = mean, low, high
@@ -81,36 +82,26 @@ def sweep_curve(
         return None
     places = sorted(groups)
     # Seeds that lack a value somewhere would make a ragged matrix, so each place by itself.
-    points = [over_seeds(np.array(groups[at])[:, None], log=metric == "mse") for at in places]
-    mean = np.concatenate([point[0] for point in points])
-    low = [point[1] for point in points if point[1] is not None]
-    high = [point[2] for point in points if point[2] is not None]
-    if len(low) < len(points):
-        return np.array(places), (mean, None, None)
-    return np.array(places), (mean, np.concatenate(low), np.concatenate(high))
+    points = [over_seeds(np.array(groups[at]), log=metric == "mse") for at in places]
+    mean, low, high = np.array(points).T
+    return np.array(places), (mean, low, high)
 
 
 def over_seeds(seeds: NDArray[np.float64], *, log: bool = False) -> Curve:
     """Mean and edges over the first axis; on a logarithmic scale the geometric ones."""
     if log:
         mean, low, high = over_seeds(np.log(np.maximum(seeds, 1e-12)))
-        return (
-            np.exp(mean),
-            None if low is None else np.exp(low),
-            None if high is None else np.exp(high),
-        )
+        return np.exp(mean), np.exp(low), np.exp(high)
     mean = seeds.mean(axis=0)
-    if len(seeds) < 2:
-        return mean, None, None
-    spread = seeds.std(axis=0, ddof=1)
+    spread = seeds.std(axis=0, ddof=1) if len(seeds) > 1 else 0.0
     return mean, mean - spread, mean + spread
 
 
 def inverse(curve: Curve) -> Curve:
     """Examination turned into inverse propensity weights, `P(1)/P(i)`."""
     mean, low, high = curve
-    if low is None or high is None or (low <= 0).any():
-        return 1 / mean, None, None
+    if (low <= 0).any():
+        low = high = mean
     return 1 / mean, 1 / high, 1 / low
 
 

@@ -57,27 +57,22 @@ def title(ax: Axes, text: str, *, whole_figure: bool = False) -> None:
         ax.set_title(plain(text), loc="left", pad=10, **style)
 
 
-def label_ends(
-    figure: Figure,
-    ax: Axes,
-    x: Mapping[str, float],
-    y: Mapping[str, float],
-    labels: Mapping[str, tuple[str, str]],
-) -> None:
-    """Write each line's label, in its colour, at its end, moved apart where two would overlap."""
+def label_ends(figure: Figure, ax: Axes, ends: Mapping[str, tuple[float, float, str]]) -> None:
+    """Write each line's label where it ends, moved apart where two would overlap.
+
+    An end is x, y and the name of a colour.
+    """
     # Overlap is measured in pixels, which are known once limits and layout have settled.
     figure.draw_without_rendering()
-    names = sorted(y, key=lambda name: y[name])
-    ends = np.array([ax.transData.transform((x[name], y[name]))[1] for name in names])
-    gap = 1.25 * TEXT * figure.dpi / 72
-    places = _apart(ends, gap)
-    right = max(x.values())
-    for name, end, place in zip(names, ends, places, strict=True):
-        text, color = labels[name]
+    ascending = sorted(ends.items(), key=lambda item: item[1][1])
+    heights = np.array([ax.transData.transform((x, y))[1] for _, (x, y, _) in ascending])
+    places = _apart(heights, gap=1.25 * TEXT * figure.dpi / 72)
+    right = max(x for x, _, _ in ends.values())
+    for (label, (_, y, color)), height, place in zip(ascending, heights, places, strict=True):
         ax.annotate(
-            plain(text),
-            (right, y[name]),
-            xytext=(7, (place - end) * 72 / figure.dpi),
+            plain(label),
+            (right, y),
+            xytext=(7, (place - height) * 72 / figure.dpi),
             textcoords="offset points",
             va="center",
             color=LIGHT[color],

@@ -6,7 +6,7 @@ standard deviation over seeds on both sides of the mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -90,9 +90,9 @@ def propensity_figure(
     return figure
 
 
-def metric_figure(results: Results, metric: str | None = None) -> Figure | None:
+def metric_figure(results: Results) -> Figure | None:
     """Each method's metric: every seed a faint dot, the mean a strong one, best on top."""
-    metric = metric or main_metric(results)
+    metric = main_metric(results)
     if metric is None or swept_setting(results) is not None:
         return None
     values = {
@@ -121,9 +121,9 @@ def metric_figure(results: Results, metric: str | None = None) -> Figure | None:
     return figure
 
 
-def learning_curve_figure(results: Results, metric: str | None = None) -> Figure | None:
+def learning_curve_figure(results: Results) -> Figure | None:
     """The metric on validation queries as training goes on, one line per method."""
-    metric = metric or main_metric(results)
+    metric = main_metric(results)
     if metric is None or swept_setting(results) is not None:
         return None
     lines = {}
@@ -139,14 +139,11 @@ def learning_curve_figure(results: Results, metric: str | None = None) -> Figure
     return lines_figure(lines, heading, "training steps", axes, marks=False)
 
 
-def sweep_figure(results: Results, x: str = "eta", metric: str | None = None) -> Figure | None:
+def sweep_figure(results: Results, x: str, metric: str) -> Figure | None:
     """A metric against a swept setting, one line per method.
 
     The metric `"mse"` is the error of the inverse propensity weights, on a logarithmic scale.
     """
-    metric = metric or main_metric(results)
-    if metric is None:
-        return None
     lines = {}
     for name in ordered_methods(results):
         if (line := sweep_curve(results.of(name), x, metric)) is not None:
@@ -187,9 +184,15 @@ def lines_figure(
     ax.set_xlabel(x_label)
     axes(ax)
     title(ax, heading)
-    last = {name: float(places[-1]) for name, (places, _) in lines.items()}
-    ends = {name: float(curve[0][-1]) for name, (_, curve) in lines.items()}
-    label_ends(figure, ax, last, ends, method_labels(ends))
+    looks = {name: method(name) for name in lines}
+    label_ends(
+        figure,
+        ax,
+        {
+            looks[name].label: (places[-1], curve[0][-1], looks[name].color)
+            for name, (places, curve) in lines.items()
+        },
+    )
     return figure
 
 
@@ -242,8 +245,8 @@ def method_line(
     name: str,
     x: NDArray[Any],
     mean: NDArray[np.float64],
-    low: NDArray[np.float64] | None,
-    high: NDArray[np.float64] | None,
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
     label: str | None = None,
     *,
     marks: bool = True,
@@ -253,13 +256,7 @@ def method_line(
     color, marker = LIGHT[look.color], look.marker if marks else None
     label = plain(label or look.label)
     ax.plot(x, mean, color=color, lw=1.8, marker=marker, ms=5.5, label=label, **EDGE)
-    if low is not None and high is not None:
-        ax.fill_between(x, low, high, color=color, alpha=0.16, lw=0)
-
-
-def method_labels(names: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """The label of each method, and the name of its colour."""
-    return {name: (method(name).label, method(name).color) for name in names}
+    ax.fill_between(x, low, high, color=color, alpha=0.16, lw=0)
 
 
 def log_scale(ax: Axes) -> None:

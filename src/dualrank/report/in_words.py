@@ -21,9 +21,9 @@ _NAMES = {
 
 
 def described(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Settings in words, the well-known ones first."""
+    """Settings in words, the well-known ones first; command and version have their own place."""
     known = [key for key in _FIRST if settings.get(key) is not None]
-    others = [key for key in settings if key not in _FIRST]
+    others = [key for key in settings if key not in (*_FIRST, "command", "version")]
     return [
         (_NAMES.get(key, key.replace("_", " ").capitalize()), in_words(settings[key]))
         for key in [*known, *others]

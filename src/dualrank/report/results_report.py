@@ -77,16 +77,14 @@ def results_sheet(
     if table.rows and table.columns:
         common.append(Section("Results", table=table, file="table.md"))
     common.append(Section("Figures", exhibits=(*result_exhibits(results), *exhibits)))
-    shown = {key: value for key, value in settings.items() if key not in ("command", "version")}
-    if results.runs:
-        shown["Time per run"] = _times(results)
+    times = {"Time per run": _times(results)} if results.runs else {}
     return Sheet(
         title,
         summary=_summary(results),
         verdict=verdict,
         sections=(*common, *sections),
         explanations=(*_explanations(results), Explanation("What this does not show", caveat)),
-        settings=shown,
+        settings={**settings, **times},
         command=settings.get("command", ""),
         version=settings.get("version", ""),
         bars=_bars(results),

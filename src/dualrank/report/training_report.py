@@ -15,6 +15,7 @@ from dualrank.evaluation.click_check import CLEAR, Lead
 from dualrank.learning.model import Model
 from dualrank.report.diagnosis_report import curves_exhibits, verdict_sentence
 from dualrank.report.drawing import EDGE, LEGEND, few_ticks, new_figure, plain, title
+from dualrank.report.reading_tables import left_out_table
 from dualrank.report.sheet import Exhibit, Section, Sheet
 from dualrank.report.table import Cell, Row, Table
 from dualrank.report.theme import LIGHT
@@ -23,12 +24,8 @@ from dualrank.storage import write_text
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SHOWN_ELSEWHERE = ("settings", "history", "reading", "twin", "auto", "version")
+_SHOWN_ELSEWHERE = ("settings", "history", "reading", "twin", "auto")
 _COUNTED = Markup("A click at position <i>i</i> was counted one divided by this number of times.")
-_TWO_COMPARISONS = (
-    "For this, two small rankers were trained and compared on more held-out clicks than model and "
-    "twin above; where the two comparisons differ, only judged queries can tell."
-)
 _UNPROVEN = Markup(
     "A gain on held-out clicks is not a gain on your users, and without judged queries any gain is "
     "unproven. <code>dualrank evaluate MODEL JUDGED --against MODEL/twin</code> compares model and "
@@ -61,14 +58,13 @@ def training_sheet(model: Model, diagnosis: Diagnosis | None = None, command: st
                 " ".join(diagnosis.reasons),
                 lead=verdict_sentence(diagnosis),
                 exhibits=curves_exhibits(diagnosis),
-                note=_TWO_COMPARISONS,
                 points=diagnosis.points,
             )
         )
     unproven = _UNPROVEN if diagnosis is not None else _UNPROVEN + _ASK_DIAGNOSE
     return Sheet(
         "A ranker learned from clicks",
-        summary=" · ".join(_summary(model)),
+        summary=_summary(model),
         verdict=training_verdict(training),
         sections=(
             *sections,
@@ -86,13 +82,13 @@ def training_sheet(model: Model, diagnosis: Diagnosis | None = None, command: st
     )
 
 
-def _summary(model: Model) -> list[str]:
+def _summary(model: Model) -> str:
     training = model.training
-    told = [str(training.get("method")), str(training.get("ranker"))]
-    told.append(f"{model.scaler.input_count} features")
+    parts = [str(training.get("method")), str(training.get("ranker"))]
+    parts.append(f"{model.scaler.input_count} features")
     if training.get("reading"):
-        told.append(f"{ReadingReport.from_dict(training['reading']).kept:,} sessions")
-    return told
+        parts.append(f"{ReadingReport.from_dict(training['reading']).kept:,} sessions")
+    return " · ".join(parts)
 
 
 def training_verdict(training: dict[str, Any]) -> list[str]:
@@ -109,7 +105,7 @@ def training_verdict(training: dict[str, Any]) -> list[str]:
     lead = next(iter(leads.values()))
     size = f"{abs(lead.in_errors):.1f} standard errors over {lead.queries} queries"
     if lead.in_errors < -CLEAR:
-        first = f"The naive twin does better than {method}, by {size}: here the correction harms."
+        first = f"The naive twin does better than {method}, by {size}: the correction harms."
     elif lead.is_clear:
         first = f"{method} does better than its naive twin, by {size}."
     else:
@@ -205,10 +201,7 @@ def _left_out(reading: dict[str, Any] | None) -> Section:
         f"{found.source}: {found.rows:,} rows, {found.sessions:,} sessions, of which "
         f"{found.kept:,} were kept, with {found.clicks:,} clicks."
     )
-    rows = tuple(Row(says, tuple(others)) for says, *others in found.table())
-    columns = ("How often", "What became of it", "Example")
-    table = Table(columns, rows, corner="Found", words=("Found", *columns[1:])) if rows else None
-    return Section(title, text, table=table)
+    return Section(title, text, table=left_out_table(found))
 
 
 def _sentence(text: str) -> str:

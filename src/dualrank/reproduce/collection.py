@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from dualrank.data import PUBLIC_SETS, Splits, generate_splits, load_public
+from dualrank.data import PUBLIC_SETS, Dataset, Splits, generate_splits, load_public
 from dualrank.errors import SettingsError
 
 FOLDS = 5
+
+
+def sizes_of(parts: Mapping[str, Dataset], **more: Any) -> dict[str, Any]:
+    """How large the parts of some data are, for the reader of results."""
+    return {
+        "queries": {name: len(part) for name, part in parts.items()},
+        "documents": sum(part.document_count for part in parts.values()),
+        **more,
+    }
 
 
 @dataclass(frozen=True)

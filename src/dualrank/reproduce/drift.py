@@ -19,18 +19,17 @@ from numpy.typing import NDArray
 import dualrank as dr
 from dualrank import report
 from dualrank.clicks import Independent, PositionBasedUser
-from dualrank.data import PresetName, RankedLists
+from dualrank.data import RankedLists
 from dualrank.errors import SettingsError
 from dualrank.evaluation import PAPER_METRICS, Evaluator
 from dualrank.learning import Loop, Progress
 from dualrank.propensity import Propensity
 from dualrank.rankers import Batch
 from dualrank.report import Results, Run, Sheet
-from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.comparison_with_dla import compare_with_dla
-from dualrank.reproduce.experiment import Experiment, Task, Trained
+from dualrank.reproduce.experiment import Task, Trained
 from dualrank.reproduce.findings import POSITION_BASED, over_how_many_seeds
-from dualrank.reproduce.simulation import Simulation, simulation_of
+from dualrank.reproduce.simulation import Simulation, SimulationExperiment, simulation_of
 from dualrank.reproduce.table_2_rows import (
     Hyperparameters,
     Users,
@@ -88,7 +87,7 @@ class Severity:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drift(Experiment):
+class Drift(SimulationExperiment):
     """Users change during training: the severity jumps, stays, and goes back slowly.
 
     Dual learning follows the clicks; propensities measured before the jump do not. Weights and
@@ -100,8 +99,6 @@ class Drift(Experiment):
     name = "drift"
     title = "Learning to rank from biased clicks while users change"
 
-    preset: Annotated[PresetName, "Size of the generated data and of the training."] = "laptop"
-    world: Annotated[int, "The seed of the generated world.", {"min": 0}] = 0
     before: Annotated[float, "The severity at first.", {"min": 0}] = 0.5
     after: Annotated[float, "The severity after the jump.", {"min": 0}] = 1.5
     steps: Annotated[int | None, "Training steps.", {"min": 1}] = None
@@ -119,11 +116,6 @@ class Drift(Experiment):
                 f"drift is recorded at {MOMENTS} moments, so steps are a multiple of {MOMENTS}, "
                 f"not {steps}"
             )
-
-    @property
-    def collection(self) -> Collection:
-        """Generated data."""
-        return Collection(self.preset, world=self.world)
 
     @property
     def severity(self) -> Severity:
@@ -195,10 +187,8 @@ class Drift(Experiment):
         """The data, the training and how users change."""
         severity, training = self.severity, self.hyperparameters.training
         return {
-            "data": self.collection.describe(self.all_seeds),
-            **trained[0].sizes,
+            **super().settings(trained),
             **self.hyperparameters.describe(),
-            "seeds": self.all_seeds,
             "sessions": training.steps * training.batch_size * self.sessions_per_list,
             "eta_before": severity.before,
             "eta_after": severity.after,
@@ -207,7 +197,6 @@ class Drift(Experiment):
             "metrics_at": "the end of the time at eta_after, before the way back",
             "epsilon": severity.user_at(0).epsilon,
             "true_examination": true_examination(severity.user_at(severity.jump)),
-            "version": dr.__version__,
         }
 
     def significance(self, trained: Sequence[Trained]) -> dict[str, Any]:
@@ -295,7 +284,7 @@ class Record:
         """The curve at the end of the plateau, with its error; None where none is believed."""
         curve = self.rows["examination"][round(self._severity.ramp[0] * MOMENTS) - 1]
         user = self._severity.user_at(self._severity.jump)
-        return None if curve is None else judge(Propensity.of(curve), user)
+        return None if curve is None else judge(Propensity.of(curve), user.examination(len(curve)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,13 +348,12 @@ def verdict(found: dict[str, Streams], severity: Severity) -> list[str]:
             f"{_percent(worst[:, settled + 1 :].max(axis=1))}."
         )
     for name, stream in found.items():
-        values = [stream.quality[:, stream.at(m)].mean() for m in severity.moments.values()]
-        before, tenth, settled_, end = (f"{value:.3f}" for value in values)
-        sentences.append(
-            f"{report.method(name).label}: {report.metric_label(METRIC)} {before} before the jump, "
-            f"{tenth} a tenth of the training later, {settled_} before the way back, {end} at the "
-            "end."
-        )
+        values = [
+            f"{stream.quality[:, stream.at(moment)].mean():.3f} {when}"
+            for when, moment in severity.moments.items()
+        ]
+        what = f"{report.method(name).label}: {report.metric_label(METRIC)}"
+        sentences.append(f"{what} {', '.join(values)}.")
     return [*sentences, f"The table is of the last moment at η = {severity.after:g}."]
 
 

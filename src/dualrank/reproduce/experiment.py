@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+import dualrank as dr
 from dualrank.errors import SettingsError
 from dualrank.learning import Progress
 from dualrank.report import Results, Run, Sheet
@@ -98,9 +99,9 @@ class Experiment(ABC):
     def work(self, task: Task, progress: Progress) -> list[Trained]:
         """Do one of the tasks."""
 
-    @abstractmethod
     def settings(self, trained: Sequence[Trained]) -> dict[str, Any]:
         """What a reader needs to understand the results and to repeat them."""
+        return {**trained[0].sizes, "seeds": self.all_seeds, "version": dr.__version__}
 
     def significance(self, trained: Sequence[Trained]) -> dict[str, Any]:
         """Which differences are real; nothing where none is tested."""

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-
 import numpy as np
 
 from dualrank.report import (
     Results,
-    extra,
     main_metric,
     method,
     metric_label,
     ordered_methods,
     setting_label,
+    sweep_curve,
 )
 
 POSITION_BASED = (
@@ -26,139 +22,63 @@ POSITION_BASED = (
 )
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """DLA against another method; `p` is None where the difference was not tested."""
-
-    dla: float
-    other: float
-    p: float | None
-    alpha: float
-
-    @property
-    def gain(self) -> float:
-        """How much better DLA is, negative where it is worse."""
-        return self.dla - self.other
-
-    @property
-    def level(self) -> bool:
-        """Whether the two print alike to three decimals of difference."""
-        return abs(self.gain) < 0.0005
-
-    @property
-    def significant(self) -> bool:
-        """Whether a test was made and found a difference."""
-        return self.p is not None and self.p <= self.alpha
-
-    @property
-    def p_text(self) -> str:
-        """The p-value as people write it."""
-        return "p < 0.001" if self.p is not None and self.p < 0.001 else f"p = {self.p:.3f}"
-
-    @property
-    def aside(self) -> str:
-        """The test in brackets, where there was one."""
-        if self.p is None:
-            return ""
-        return f" ({'' if self.significant else 'not significant, '}{self.p_text})"
-
-
 def findings(results: Results) -> list[str]:
     """The most important first; empty where there is nothing to compare."""
     metric = main_metric(results)
     if metric is None:
         return []
-    mean = _mean(results, "dla", metric)
-    if mean is None:
+    dla = _mean(results, "dla", metric)
+    if dla is None:
         return _without_dla(results, metric)
-    sentences = (
-        [] if "naive" in results.methods else [f"DLA reaches {mean:.3f} {metric_label(metric)}."]
-    )
-    against: dict[str, Callable[[Comparison], str]] = {
-        "naive": partial(_against_naive, metric_label(metric)),
-        "randlist": _against_randlist,
+    # What each is called, and what follows where DLA is significantly worse.
+    others = {
+        "naive": ("uncorrected clicks", ": the correction did harm"),
+        "randlist": ("propensities measured by shuffling results, which DLA does without", ""),
         **_best_click_model(results, metric),
-        "initial": _against_initial,
-        "oracle": _against_oracle,
+        "initial": ("the ranker whose lists were clicked on", ": it is the better choice"),
+        "oracle": ("the same network trained on the judgements", ": what is left to gain"),
     }
-    for name, say in against.items():
-        if (found := compare(results, name, metric)) is not None:
-            sentences.append(say(found))
+    sentences = []
+    for name, (called, harm) in others.items():
+        if (mean := _mean(results, name, metric)) is None:
+            continue
+        numbers = f"{dla:.3f} against {mean:.3f}"
+        if abs(dla - mean) < 0.0005:
+            sentences.append(
+                f"DLA reaches the same {metric_label(metric)} as {called} ({numbers})."
+            )
+            continue
+        tested, is_significant = _tested(results, name, metric)
+        side = "above" if dla > mean else "below"
+        sentences.append(
+            f"DLA is {abs(dla - mean):.3f} {metric_label(metric)} {side} {called} "
+            f"({numbers}; {tested}){harm if is_significant and dla < mean else ''}."
+        )
+    if not sentences:
+        sentences.append(f"DLA reaches {dla:.3f} {metric_label(metric)}.")
     return [*sentences, *_weights(results), over_how_many_seeds(results)]
 
 
-def compare(results: Results, other: str, metric: str) -> Comparison | None:
-    """DLA against another method, or None where one of them did not run."""
-    dla, mean = _mean(results, "dla", metric), _mean(results, other, metric)
-    if dla is None or mean is None:
-        return None
+def _tested(results: Results, name: str, metric: str) -> tuple[str, bool]:
+    """The test of a method against DLA in words, and whether it found a difference."""
     test = results.significance
-    known = test.get("reference", "dla") == "dla"
-    p = test.get("p_values", {}).get(other, {}).get(metric) if known else None
-    return Comparison(dla, mean, p, float(test.get("alpha", 0.05)))
+    p = test.get("p_values", {}).get(name, {}).get(metric)
+    if p is None or test.get("reference", "dla") != "dla":
+        return "not tested", False
+    is_significant = p <= test.get("alpha", 0.05)
+    p_text = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    return f"{'' if is_significant else 'not '}significant, {p_text}", is_significant
 
 
-def _against_naive(metric: str, found: Comparison) -> str:
-    numbers = f"({found.dla:.3f} against {found.other:.3f})"
-    if found.level:
-        return f"DLA and uncorrected clicks reach the same {metric} {numbers}."
-    size = f"{abs(found.gain):.3f} {metric}"
-    if found.significant:
-        verb, harm = "gains {} over", ""
-        if found.gain < 0:
-            verb, harm = "loses {} against", ": here the correction did harm"
-        what = f"{verb.format(size)} uncorrected clicks {numbers}, significantly"
-        return f"DLA {what} ({found.p_text}){harm}."
-    what = f"DLA is {size} {'above' if found.gain > 0 else 'below'} uncorrected clicks {numbers}"
-    if found.p is None:
-        return f"{what}; this was not tested."
-    return f"{what}, but not significantly ({found.p_text}): no gain is shown."
-
-
-def _against_randlist(found: Comparison) -> str:
-    what = "propensities measured by shuffling results"
-    cost = "a measurement that shows users shuffled lists and that DLA does without"
-    if found.level:
-        return f"It is level with {what}, {cost}."
-    side = "above" if found.gain > 0 else "below"
-    return f"It is {abs(found.gain):.3f} {side} {what}{found.aside}, {cost}."
-
-
-def _best_click_model(results: Results, metric: str) -> dict[str, Callable[[Comparison], str]]:
-    """The one with the highest mean, where there are some, and what is said of it."""
+def _best_click_model(results: Results, metric: str) -> dict[str, tuple[str, str]]:
+    """The one with the highest mean, where there are some."""
     names = [name for name in results.methods if name.startswith("click-model-")]
     if not names:
         return {}
     best = max(names, key=lambda name: _mean(results, name, metric) or 0.0)
-    which = f"the best of {len(names)} click models" if len(names) > 1 else "a click model"
-    label = f"{method(best).label.removeprefix('DNN, ')}, {which},"
-
-    def say(found: Comparison) -> str:
-        if found.level:
-            return f"The relevance of {label} serves as well."
-        side = f"{abs(found.gain):.3f} {'below' if found.gain > 0 else 'above'}"
-        return f"Trained on the relevance of {label} the same network is {side} DLA{found.aside}."
-
-    return {best: say}
-
-
-def _against_initial(found: Comparison) -> str:
-    before = f"The ranker whose lists were clicked on is at {found.other:.3f}"
-    if found.level:
-        return f"{before}: learning from these clicks changed nothing."
-    change = f"{'added' if found.gain > 0 else 'lost'} {abs(found.gain):.3f}{found.aside}"
-    worse = found.significant and found.gain < 0
-    choice = ": the old ranker is the better choice" if worse else ""
-    return f"{before}, so learning from its clicks {change}{choice}."
-
-
-def _against_oracle(found: Comparison) -> str:
-    teacher = f"Trained on the judgements themselves, the same network reaches {found.other:.3f}"
-    if found.level:
-        return f"{teacher}, the same as DLA."
-    side = f"{abs(found.gain):.3f} {'below' if found.gain > 0 else 'above'} DLA{found.aside}"
-    left = ": what is left to gain" if found.significant and found.gain < 0 else ""
-    return f"{teacher}, {side}{left}."
+    which = f", the best of {len(names)} click models" if len(names) > 1 else ""
+    label = method(best).label.removeprefix("DNN, ")
+    return {best: (f"the same network trained on the relevance of {label}{which}", "")}
 
 
 def _weights(results: Results) -> list[str]:
@@ -199,21 +119,19 @@ def _without_dla(results: Results, metric: str) -> list[str]:
 
 def ranges(results: Results, swept: str) -> list[str]:
     """How far each method goes over the values of a swept setting."""
-    metric = main_metric(results)
-    sign = setting_label(swept)
-    sentences = []
+    metric, sign = main_metric(results), setting_label(swept)
+    sentences: list[str] = []
+    if metric is None:
+        return sentences
     for name in ordered_methods(results):
-        groups: dict[object, list[float]] = {}
-        for run in results.of(name):
-            if metric in run.metrics and extra(run, swept) is not None:
-                groups.setdefault(extra(run, swept), []).append(run.metrics[metric])
-        if not groups:
+        curve = sweep_curve(results.of(name), swept, metric)
+        if curve is None:
             continue
-        means = {value: float(np.mean(group)) for value, group in groups.items()}
-        low, high = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
+        values, (means, _, _) = curve
+        low, high = means.argmin(), means.argmax()
         sentences.append(
-            f"{method(name).label}: {metric_label(str(metric))} from {means[low]:.3f} "
-            f"({sign} = {low}) to {means[high]:.3f} ({sign} = {high})."
+            f"{method(name).label}: {metric_label(metric)} from {means[low]:.3f} "
+            f"({sign} = {values[low]:g}) to {means[high]:.3f} ({sign} = {values[high]:g})."
         )
     return [*sentences, over_how_many_seeds(results)] if sentences else []
 

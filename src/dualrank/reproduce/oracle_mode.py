@@ -10,20 +10,14 @@ from typing import Annotated, Any, Literal
 
 import dualrank as dr
 from dualrank.clicks import PositionBasedUser
-from dualrank.data import PresetName
 from dualrank.errors import SettingsError
 from dualrank.learning import Progress
 from dualrank.report import Results, Sheet, results_sheet
 from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.comparison_with_dla import compare_with_dla
-from dualrank.reproduce.experiment import (
-    Experiment,
-    Task,
-    Trained,
-    require_known,
-)
+from dualrank.reproduce.experiment import Task, Trained, require_known
 from dualrank.reproduce.findings import POSITION_BASED, findings
-from dualrank.reproduce.simulation import simulation_of
+from dualrank.reproduce.simulation import SimulationExperiment, simulation_of
 from dualrank.reproduce.table_2_rows import (
     METHODS,
     Hyperparameters,
@@ -37,7 +31,7 @@ from dualrank.reproduce.tuning import tune
 
 
 @dataclass(frozen=True, kw_only=True)
-class OracleMode(Experiment):
+class OracleMode(SimulationExperiment):
     """The paper's Table 2: seven rankers, MAP, nDCG and ERR, significance against DLA.
 
     An experiment that was interrupted goes on with the rows that are missing.
@@ -57,8 +51,6 @@ class OracleMode(Experiment):
     ] = None
     root: Annotated[Path | None, "The folder of the downloaded set."] = None
     fold: Annotated[str, "The fold of sets that have several; all: another for every seed."] = "1"
-    preset: Annotated[PresetName, "Size of the generated data and of the training."] = "laptop"
-    world: Annotated[int, "The seed of the generated world.", {"min": 0}] = 0
     tune: Annotated[bool, "Search the paper's ranges on validation data."] = False
     steps: Annotated[int | None, "Training steps.", {"min": 1}] = None
     learning_rate: Annotated[float | None, "The ranker's rate."] = None
@@ -95,7 +87,7 @@ class OracleMode(Experiment):
                 "data='NAME' and root='FOLDER' go together: a public set, and where it lies"
             )
         if self.data is None:
-            return Collection(self.preset, world=self.world)
+            return super().collection
         if self.fold != "all" and not self.fold.isdecimal():
             raise SettingsError(f"fold={self.fold} is neither a number from 1 nor 'all'")
         return Collection(self.data, self.root, None if self.fold == "all" else int(self.fold))
@@ -137,15 +129,12 @@ class OracleMode(Experiment):
     def settings(self, trained: Sequence[Trained]) -> dict[str, Any]:
         """The data, the training and the users."""
         return {
-            "data": self.collection.describe(self.all_seeds),
-            **trained[0].sizes,
+            **super().settings(trained),
             **self.hyperparameters.describe(),
-            "seeds": self.all_seeds,
             "tuned": self.tune,
             "eta": self.eta,
             "epsilon": self.epsilon,
             "true_examination": true_examination(self.user),
-            "version": dr.__version__,
         }
 
     def significance(self, trained: Sequence[Trained]) -> dict[str, Any]:

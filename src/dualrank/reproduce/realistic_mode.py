@@ -7,17 +7,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any
 
-import dualrank as dr
 from dualrank.clicks import PositionBasedUser
-from dualrank.data import PresetName
 from dualrank.errors import SettingsError
 from dualrank.learning import Progress
 from dualrank.report import Results, Sheet, results_sheet
-from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.comparison_with_dla import compare_at_each
-from dualrank.reproduce.experiment import Experiment, Task, Trained
+from dualrank.reproduce.experiment import Task, Trained
 from dualrank.reproduce.findings import POSITION_BASED, findings, ranges
-from dualrank.reproduce.simulation import simulation_of
+from dualrank.reproduce.simulation import SimulationExperiment, simulation_of
 from dualrank.reproduce.table_2_rows import Hyperparameters, Users, preset_of, run_method
 
 ETAS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
@@ -28,7 +25,7 @@ PROPENSITY_RATE = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class RealisticMode(Experiment):
+class RealisticMode(SimulationExperiment):
     """The paper's Figures 1 and 2: users have changed since their examination was measured.
 
     Propensities are measured at severity 1, clicks in training come at others.
@@ -39,8 +36,6 @@ class RealisticMode(Experiment):
     name = "realistic-mode"
     title = "Learning to rank from biased clicks: realistic mode"
 
-    preset: Annotated[PresetName, "Size of the generated data and of the training."] = "laptop"
-    world: Annotated[int, "The seed of the generated world.", {"min": 0}] = 0
     etas: Annotated[tuple[float, ...], "Severities in training, separated by commas."] = field(
         default=ETAS, repr=False
     )
@@ -52,11 +47,6 @@ class RealisticMode(Experiment):
             raise SettingsError("an experiment needs at least one eta")
         for eta in self.etas:
             PositionBasedUser(eta=eta)
-
-    @property
-    def collection(self) -> Collection:
-        """Generated data."""
-        return Collection(self.preset, world=self.world)
 
     @cached_property
     def hyperparameters(self) -> Hyperparameters:
@@ -97,14 +87,11 @@ class RealisticMode(Experiment):
     def settings(self, trained: Sequence[Trained]) -> dict[str, Any]:
         """The data, the training and the severities."""
         return {
-            "data": self.collection.describe(self.all_seeds),
-            **trained[0].sizes,
+            **super().settings(trained),
             **self.hyperparameters.describe(),
-            "seeds": self.all_seeds,
             "measured_eta": MEASURED_ETA,
             "etas": list(self.etas),
             "epsilon": PositionBasedUser().epsilon,
-            "version": dr.__version__,
         }
 
     def significance(self, trained: Sequence[Trained]) -> dict[str, Any]:

@@ -24,7 +24,6 @@ from dualrank.clicks import CascadeUser, PositionBasedUser, TrustingUser, User
 from dualrank.data import (
     ClickLog,
     Dataset,
-    PresetName,
     RankedLists,
     join_lists,
     shuffle_lists,
@@ -34,15 +33,11 @@ from dualrank.diagnostics import JOINT
 from dualrank.errors import SettingsError
 from dualrank.learning import Judgments, Plan, Progress, candidates, choose, part_of
 from dualrank.propensity import Propensity
-from dualrank.report import PropensityResult, Results, Sheet
+from dualrank.report import Results, Sheet
 from dualrank.reproduce.collection import Collection
-from dualrank.reproduce.experiment import (
-    Experiment,
-    Task,
-    Trained,
-    require_known,
-)
-from dualrank.reproduce.simulation import DEPTH, Simulation, simulation_of
+from dualrank.reproduce.experiment import Task, Trained, require_known
+from dualrank.reproduce.simulation import DEPTH, Simulation, SimulationExperiment, simulation_of
+from dualrank.reproduce.table_2_rows import judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,7 +95,7 @@ SCENARIOS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scenarios(Experiment):
+class Scenarios(SimulationExperiment):
     """Logs on which dual learning is right, and on which it is not.
 
     Each scenario is a log of some ranker and some users. Rankers are trained on it without
@@ -113,8 +108,6 @@ class Scenarios(Experiment):
     name = "scenarios"
     title = "Where dual learning is right, and where it is not"
 
-    preset: Annotated[PresetName, "Size of the generated data."] = "laptop"
-    world: Annotated[int, "The seed of the generated world.", {"min": 0}] = 0
     only: Annotated[tuple[str, ...] | None, "Only these scenarios, separated by commas.", ","] = (
         field(default=None, repr=False)
     )
@@ -130,11 +123,6 @@ class Scenarios(Experiment):
     def names(self) -> tuple[str, ...]:
         """The scenarios that are asked for."""
         return tuple(SCENARIOS) if self.only is None else self.only
-
-    @property
-    def collection(self) -> Collection:
-        """Generated data."""
-        return Collection(self.preset, world=self.world)
 
     def tasks(self) -> list[Task]:
         """One per seed and scenario, in which all methods learn from the same log."""
@@ -176,7 +164,7 @@ class Scenarios(Experiment):
                 task.seed,
                 dr.evaluate_per_query(model.predict(data.test), data.test, METRICS),
                 seconds=seconds[name],
-                propensity=_judged(model.propensity, data.truth),
+                propensity=judge(model.propensity, data.truth.examination),
                 **task.setting,
                 **further.get(name, {}),
             )
@@ -186,13 +174,11 @@ class Scenarios(Experiment):
     def settings(self, trained: Sequence[Trained]) -> dict[str, Any]:
         """The data, the training and what the scenarios are."""
         return {
-            "data": self.collection.describe(self.all_seeds),
-            "seeds": self.all_seeds,
+            **super().settings(trained),
             "ranker": "DNN " + "-".join(map(str, RANKER.hidden)),
             "steps": self.steps,
             "held_out": HELD_OUT,
             "scenarios": {name: SCENARIOS[name].title for name in self.names},
-            "version": dr.__version__,
         }
 
     def sheet(self, results: dict[str, Results]) -> Sheet:
@@ -223,11 +209,7 @@ class Scenarios(Experiment):
                     "All clicks were simulated: logs of other engines may hold other surprises.",
                 ),
             ),
-            settings={
-                key: value
-                for key, value in settings.items()
-                if key not in ("scenarios", "command", "version")
-            },
+            settings={key: value for key, value in settings.items() if key != "scenarios"},
             version=settings["version"],
             command=settings.get("command", ""),
         )
@@ -308,13 +290,6 @@ def _seen(parts: tuple[Dataset, Dataset], share: float, seed: int) -> tuple[Data
         replace(part, features=np.ascontiguousarray(part.features[:, columns])) for part in parts
     )
     return train, test
-
-
-def _judged(believed: Propensity | None, truth: Propensity) -> PropensityResult | None:
-    if believed is None:
-        return None
-    mse = dr.inverse_propensity_mse(believed.examination, truth.examination)
-    return PropensityResult(examination=believed.examination.tolist(), mse=mse)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dualrank.clicks import User, make_user
 from dualrank.data import ClickLog, Dataset, RankedLists, top_lists
+from dualrank.reproduce.collection import sizes_of
 from dualrank.reproduce.text_collection import TextSplits, engine_scores
 
 POPULATIONS = {"mixed": ("pbm", "ubm", "dbn", "dcm", "pbm-trust")}
@@ -60,13 +61,8 @@ class SearchData:
     def sizes(self) -> dict[str, Any]:
         """How large the data are. Features that are constant in training are not used."""
         parts = {"train": self.train, "test": self.test}
-        return {
-            "queries": {name: len(part) for name, part in parts.items()},
-            "documents": sum(part.document_count for part in parts.values()),
-            "features": self.train.feature_count,
-            "features_used": int((np.ptp(self.train.features, axis=0) > 0).sum()),
-            "note": "",
-        }
+        used = int((np.ptp(self.train.features, axis=0) > 0).sum())
+        return sizes_of(parts, features=self.train.feature_count, features_used=used, note="")
 
 
 def display(splits: TextSplits, seed: int) -> SearchData:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Annotated, Any
 
 import numpy as np
 
 import dualrank as dr
-from dualrank.data import Dataset, RankedLists, Scaler, Splits, join_lists, top_lists
+from dualrank.data import Dataset, PresetName, RankedLists, Scaler, Splits, join_lists, top_lists
 from dualrank.errors import DataError
 from dualrank.rankers import SVMSolution
-from dualrank.reproduce.collection import Collection
+from dualrank.reproduce.collection import Collection, sizes_of
+from dualrank.reproduce.experiment import Experiment, Trained
 
 DEPTH = 10
 INITIAL_C = 10.0
@@ -37,13 +39,30 @@ class Simulation:
     def sizes(self) -> dict[str, Any]:
         """How large the data are. Features that are constant in training are not used."""
         parts = {"train": self.train, "valid": self.valid, "test": self.test}
-        return {
-            "queries": {name: len(part) for name, part in parts.items()},
-            "documents": sum(part.document_count for part in parts.values()),
-            "features": self.features_given,
-            "features_used": self.train.feature_count,
-            "note": self.note,
-        }
+        return sizes_of(
+            parts,
+            features=self.features_given,
+            features_used=self.train.feature_count,
+            note=self.note,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulationExperiment(Experiment):
+    """An experiment on generated data of some size."""
+
+    preset: Annotated[PresetName, "How large the experiment is."] = "laptop"
+    world: Annotated[int, "The seed of the generated world.", {"min": 0}] = 0
+
+    @cached_property
+    def collection(self) -> Collection:
+        """Generated data."""
+        return Collection(self.preset, world=self.world)
+
+    def settings(self, trained: Sequence[Trained]) -> dict[str, Any]:
+        """The data and the seeds."""
+        data = self.collection.describe(self.all_seeds)
+        return {"data": data, **super().settings(trained)}
 
 
 @lru_cache(maxsize=1)

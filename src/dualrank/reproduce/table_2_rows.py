@@ -64,19 +64,11 @@ class Hyperparameters:
 
     def describe(self) -> dict[str, object]:
         """Plain values, for `results.json`."""
-        training = asdict(self.training)
-        del training["seed"]
-        return {
-            **training,
-            "ranker": "DNN " + "-".join(map(str, self.ranker.hidden)),
-            "hidden": list(self.ranker.hidden),
-            "elu_output": self.ranker.elu_output,
-            "precision": self.ranker.precision,
-            "C": self.C,
-            "randomised_sessions": self.randomised_sessions,
-            "sessions_per_list": self.sessions_per_list,
-            "position_model": self.position_model,
-        }
+        own = asdict(self)
+        described = {**own.pop("training"), **own.pop("ranker"), **own}
+        del described["seed"]
+        hidden = list(self.ranker.hidden)
+        return {**described, "hidden": hidden, "ranker": "DNN " + "-".join(map(str, hidden))}
 
 
 PRESETS = {
@@ -162,7 +154,7 @@ def run_method(
     return Outcome(
         test_scores=score(simulation.test.features),
         valid_scores=score(simulation.valid.features),
-        propensity=None if believed is None else judge(believed, users.training),
+        propensity=judge(believed, users.training.examination(simulation.lists.depth)),
         seconds=time.perf_counter() - started,
         extra=extra,
     )
@@ -213,12 +205,14 @@ def measure_by_randomisation(
     return from_shuffled_clicks(clicks, impressions)
 
 
-def judge(believed: Propensity, user: PositionBasedUser) -> PropensityResult:
+def judge(believed: Propensity | None, truth: NDArray[np.float64]) -> PropensityResult | None:
     """The curve that is believed, with its interval and its error against the truth."""
+    if believed is None:
+        return None
     bounds = {"low": believed.low, "high": believed.high}
     return PropensityResult(
         examination=believed.examination.tolist(),
-        mse=dr.inverse_propensity_mse(believed.examination, user.examination(believed.depth)),
+        mse=dr.inverse_propensity_mse(believed.examination, truth[: believed.depth]),
         **{name: values.tolist() for name, values in bounds.items() if values is not None},
     )
 

@@ -262,11 +262,9 @@ class ClickModels(Experiment):
         simulated = {"users": self.user, "lists_per_query": VERSIONS}
         return {
             "data": self.collection.name,
-            **trained[0].sizes,
+            **super().settings(trained),
             **self.hyperparameters.describe(),
-            "seeds": self.all_seeds,
             **({} if self.is_own else simulated),
-            "version": dr.__version__,
         }
 
     def results(self, trained: Sequence[Trained]) -> dict[str, Results]:
