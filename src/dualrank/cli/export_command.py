@@ -46,7 +46,7 @@ def export(
     held = Model.load(model)
     documents = click_log = None
     if features is not None:
-        documents = open_features(features, held.scaler.input_count, names=held.feature_names)
+        documents = open_features(features, held)
     if log is not None:
         context = None if held.propensity is None else held.propensity.context
         options = replace(options, contexts=() if context is None else (context,))

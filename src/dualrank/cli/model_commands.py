@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dualrank.data.dataset import Dataset
+    from dualrank.learning.model import Model
 
 
 logger = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ def rank(
     from dualrank.learning.model import Model
 
     ranker = Model.load(model)
-    dataset = open_features(data, ranker.scaler.input_count, names=ranker.feature_names)
+    dataset = open_features(data, ranker)
     with one_bar("ranking"):
         write_run(out, dataset, ranker.predict(dataset))
     summary = {"run": str(out), "queries": len(dataset), "documents": dataset.document_count}
@@ -77,8 +78,8 @@ def evaluate(
 
     names = [name.strip() for name in metrics.split(",")]
     chosen = parse_metrics(names) if metrics else PAPER_METRICS
-    count, known = _expected(ranking)
-    dataset = open_features(data, count, None if qrels else max_grade, known)
+    model = _model(ranking)
+    dataset = open_features(data, model, None if qrels else max_grade)
     if qrels is not None:
         dataset, missing = with_qrels(dataset, qrels, max_grade)
         if missing:
@@ -90,9 +91,9 @@ def evaluate(
     }
     if against is not None:
         # Another model may know other features of the same documents.
-        expected = _expected(against)
-        same = not against.is_dir() or expected == (count, known)
-        seen = dataset if same else open_features(data, expected[0], None, expected[1])
+        other = _model(against)
+        same = other is None or _features(other) == _features(model)
+        seen = dataset if same else open_features(data, other)
         theirs = evaluator.per_query(_scores(against, seen))
         for name, values in ours.items():
             test = fisher_test(values, theirs[name], permutations=permutations, seed=seed)
@@ -113,20 +114,19 @@ def evaluate(
     )
 
 
-def _expected(ranking: Path) -> tuple[int | None, Sequence[str] | None]:
-    """How many features a model expects (LETOR text leaves out zeros), and their names."""
+def _model(ranking: Path) -> Model | None:
+    """The model, where the ranking is not a run file."""
     from dualrank.learning.model import Model
 
-    if not ranking.is_dir():
-        return None, None
-    model = Model.load(ranking)
-    return model.scaler.input_count, model.feature_names
+    return Model.load(ranking) if ranking.is_dir() else None
 
 
-def _scores(path: Path, dataset: Dataset) -> NDArray[np.floating[Any]]:
+def _features(model: Model | None) -> tuple[int, Sequence[str] | None] | None:
+    return None if model is None else (model.scaler.input_count, model.feature_names)
+
+
+def _scores(ranking: Path, dataset: Dataset) -> NDArray[np.floating[Any]]:
     from dualrank.data.runs import read_run
-    from dualrank.learning.model import Model
 
-    if path.is_dir():
-        return Model.load(path).predict(dataset)
-    return read_run(path, dataset)
+    model = _model(ranking)
+    return read_run(ranking, dataset) if model is None else model.predict(dataset)

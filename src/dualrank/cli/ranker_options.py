@@ -22,7 +22,7 @@ def _described(kind: type[RankerSettings]) -> dict[str, tuple[str, Any, Any]]:
 
 @dataclass(frozen=True)
 class RankerChoice:
-    """Which ranker is meant; the options of all of them stand beside it."""
+    """Which ranker is meant; `RankerOptions` adds the options of each."""
 
     ranker: Annotated[str, f"What scores documents: {', '.join(RANKERS)}."] = "dnn"
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dualrank.data.click_log import ClickLog
     from dualrank.data.dataset import Dataset
     from dualrank.data.log.log_options import LogOptions
+    from dualrank.learning.model import Model
     from dualrank.report import Table
 
 Log = Annotated[
@@ -71,14 +72,14 @@ def typed_command() -> str:
 
 
 def open_features(
-    path: Path,
-    count: int | None = None,
-    max_grade: float | None = None,
-    names: Sequence[str] | None = None,
+    path: Path, model: Model | None = None, max_grade: float | None = None
 ) -> Dataset:
-    """Read features, of a model's `count` and `names` where it has some, with a bar."""
+    """Read features, those that a model knows where there is one, with a bar."""
     from dualrank.data.features import read_features
 
+    # LETOR text leaves out zeros, so that the model has to say how many features there are.
+    count = None if model is None else model.scaler.input_count
+    names = None if model is None else model.feature_names
     with one_bar(f"reading {path.name}") as report:
         return read_features(path, count=count, names=names, max_grade=max_grade, progress=report)
 

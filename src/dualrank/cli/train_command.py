@@ -70,7 +70,7 @@ def train(
     scaling: Annotated[str, typer.Option(help="standard, minmax, log or none.")] = "standard",
     settings: TrainingSettings,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Write TensorBoard event files beside the model.")
+        bool, typer.Option("--tensorboard", help="Write TensorBoard event files next to the model.")
     ] = False,
     resume: Annotated[
         bool,
@@ -93,7 +93,7 @@ def train(
 
     A run that was interrupted goes on where its last checkpoint was, with the same result; SIGTERM
     saves one and leaves with 143. The SVM takes all clicks at once: steps and rates are not for it.
-    Beside the model stand report.html and, in twin/, the ranker without correction.
+    Next to the model stand report.html and, in twin/, the ranker without correction.
 
     Example: dualrank train clicks.parquet --features data/train.txt --out model/
 

@@ -113,7 +113,7 @@ def few_ticks(ax: Axes, axis: Literal["x", "y"]) -> None:
 
 
 def plain(text: str) -> str:
-    """Text that fits beside a figure and that matplotlib does not take for mathematics."""
+    """Text that fits next to a figure and that matplotlib does not take for mathematics."""
     short = text if len(text) <= 44 else text[:40] + "…"
     return short.replace("$", r"\$")
 

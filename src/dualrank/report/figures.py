@@ -204,7 +204,7 @@ def estimates_figure(estimates: Mapping[str, Propensity]) -> Figure:
     room = 0.5 / max(len(estimates), 1)
     for number, (name, found) in enumerate(estimates.items()):
         color, marker = _ESTIMATOR_LOOKS.get(name, ("ink", "h"))
-        # Beside each other, so that intervals do not hide one another.
+        # Side by side, so that intervals do not hide one another.
         x = _positions(found.examination) + room * (number - (len(estimates) - 1) / 2)
         spread = None
         if found.low is not None and found.high is not None:

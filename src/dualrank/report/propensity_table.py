@@ -32,7 +32,7 @@ def estimates_table(estimates: Estimates) -> Table:
 
 
 def estimates_notes(estimates: Estimates, depth: int) -> list[str]:
-    """What must be known beside the numbers: the intervals, where curves end, what is missing."""
+    """What must be known of the numbers: the intervals, where curves end, what is missing."""
     notes = ["support: the fewest observations behind a position."]
     bounded = [p for p in estimates.found.values() if p.high is not None]
     over = {p.details.get("intervals_over") for p in bounded}

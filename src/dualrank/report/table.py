@@ -187,7 +187,7 @@ class Table:
                 overflow="fold" if wraps else "ellipsis",
                 min_width=None if wraps else max(len(name), *map(len, texts), 0),
             )
-        # Numbers are aligned here, since marks stand after them in some rows only.
+        # Numbers are aligned by hand, since marks stand after them in some rows only.
         widths = {
             index: max(
                 len(self.columns[index]) - 1, *(len(_text(row.cells[index])) for row in self.rows)

@@ -19,7 +19,7 @@ PERMUTATIONS = 100_000
 def compare_with_dla(trained: Sequence[Trained], *, pool: bool) -> dict[str, Any]:
     """Fisher's randomisation test of every method against dual learning, over queries.
 
-    `pool` takes the queries of all seeds together, for data in which every seed has its own (new
+    `pool` joins the queries of all seeds, for data in which every seed has its own (new
     generated data, folds). Without it the seeds share their queries, and a query counts once, with
     its mean over the seeds. The test is about queries: it says whether these trained rankers differ
     on queries like these, not how much another training run would differ; the spread over seeds

@@ -129,7 +129,7 @@ class Drift(SimulationExperiment):
         Rates are constant, as the stream has no end that they could fall towards. What the ranker
         learns while φ is still wrong, it has to unlearn, and takes φ with it on the way; therefore
         φ moves a hundred times as fast. So fast a φ is noisy, and has little noise only where many
-        users look at each list. The ranker is smaller than the preset's, which changes little here
+        users look at each list. The ranker is smaller than the preset's, which changes little
         and takes half the time.
         """
         chosen = preset_of(self.preset)

@@ -32,7 +32,7 @@ class KeptRuns:
         return self._folder / f"{task.method}-{digest[:24]}.npz"
 
     def find(self, task: Task) -> list[Trained] | None:
-        """What the task left, if it is here and whole."""
+        """What the task left, if its file is there and whole."""
         try:
             with np.load(self._path(task), allow_pickle=False) as held:
                 arrays = {name: held[name] for name in held.files}

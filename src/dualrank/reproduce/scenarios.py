@@ -1,7 +1,7 @@
 """Where dual learning is right and where it is not: logs of several rankers and several users.
 
 The paper's simulation has one logging ranker, a weak one, and users who keep to the position-based
-assumption. Each scenario here changes one thing. Every ranker is trained from a log as a team would
+assumption. Each scenario changes one thing. Every ranker is trained from a log as a user would
 train it, with clicks held out and no judgement seen. Each scenario is shown as a row, with what
 every method reaches and what diagnose says.
 """

@@ -379,7 +379,7 @@ def _head_and_tail(train: Dataset, log: ClickLog, score: Scores) -> dict[str, di
 def head_and_tail_table(
     results: Results, metrics: Sequence[str] = HEAD_AND_TAIL_METRICS
 ) -> report.Table | None:
-    """Some metrics on either kind of queries; None where they are not told apart."""
+    """Some metrics on either kind of queries; None where they were not measured apart."""
     rows = []
     for name in report.ordered_methods(results):
         found = [run.model_extra or {} for run in results.of(name)]
