@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -104,53 +105,37 @@ def load_public(
             f"{root}: there is no such folder; expected the one that {name} was unpacked to"
         )
 
-    def read(path: Path) -> Dataset:
-        return read_letor(
-            path,
-            features=known.features,
-            max_grade=known.max_grade,
-            missing_above=known.missing_above,
-            cache=cache,
-            progress=progress,
-        )
-
-    looked_for = []
-    for layout in _layouts(known, fold):
-        for folder in _folders(Path(root), known):
-            paths = [_existing(folder / file) for file in layout.files]
-            if None not in paths:
-                return layout.assemble([read(path) for path in paths if path is not None], fold)
-            looked_for += [
-                file for file, path in zip(layout.files, paths, strict=True) if path is None
-            ]
-    missing = ", ".join(dict.fromkeys(looked_for))
+    read = partial(
+        read_letor,
+        features=known.features,
+        max_grade=known.max_grade,
+        missing_above=known.missing_above,
+        cache=cache,
+        progress=progress,
+    )
+    missing: dict[str, None] = {}
+    for files, assemble in _layouts(known, fold):
+        for folder in ("", *known.folders):
+            paths = {file: _existing(Path(root, folder, file)) for file in files}
+            found = [path for path in paths.values() if path is not None]
+            if len(found) == len(files):
+                return assemble([read(path) for path in found], fold)
+            missing |= {file: None for file, path in paths.items() if path is None}
     raise DataError(
-        f"{root}: the files of {name} are not all there; looked for {missing} "
+        f"{root}: the files of {name} are not all there; looked for {', '.join(missing)} "
         f"(also with {' or '.join(SUFFIXES[1:])}) there and in {', '.join(known.folders)}"
     )
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """Files that hold a set, and how its splits are made from them."""
-
-    files: tuple[str, ...]
-    assemble: Callable[[list[Dataset], int], Splits]
-
-
-def _layouts(known: PublicSet, fold: int) -> list[_Layout]:
-    files = tuple(file.format(fold=fold) for file in known.files)
-    layouts = [_Layout(files, lambda datasets, fold: Splits(*datasets))]
+def _layouts(
+    known: PublicSet, fold: int
+) -> Iterator[tuple[list[str], Callable[[list[Dataset], int], Splits]]]:
+    """Files that hold a set, and how the splits of a fold are made from them."""
+    yield [file.format(fold=fold) for file in known.files], lambda datasets, _: Splits(*datasets)
     if known.parts is not None:
-        parts = tuple(known.parts.format(part=part) for part in range(1, PARTS + 1))
-        layouts.append(_Layout(parts, _official_fold))
+        yield [known.parts.format(part=part) for part in range(1, PARTS + 1)], _official_fold
     if known.single is not None:
-        layouts.append(_Layout((known.single,), _hashed_fold))
-    return layouts
-
-
-def _folders(root: Path, known: PublicSet) -> list[Path]:
-    return [root, *(root / folder for folder in known.folders)]
+        yield [known.single], _hashed_fold
 
 
 def _existing(path: Path) -> Path | None:

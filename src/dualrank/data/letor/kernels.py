@@ -338,24 +338,31 @@ def parse_lines(
 
 @njit(cache=True)
 def widest_index(text):
-    """The largest number before a colon in whole lines, comments and query ids left out."""
+    """The largest last index of whole lines, which is the largest of all where indices ascend."""
     at, end = _ZERO, _U(len(text))
     widest = _ZERO
     while at < end:
-        token = at
-        index, at = _index(text, at)
-        if at > token:
-            if text[at] == _COLON and widest < index <= _U(WIDEST):
-                widest = index
-            while not _ends_token(text, at):
+        at = _after_blanks(text, at)
+        colon = start = at
+        if text[at] != _HASH:
+            for _ in range(2):  # The grade and the query's id, in which anything may stand.
+                while text[at] > _BLANK:
+                    at += _ONE
+                at = _after_blanks(text, at)
+            while text[at] != _NEWLINE and text[at] != _HASH:
+                if text[at] == _COLON:
+                    colon = at
                 at += _ONE
-        elif text[at] != _HASH:
-            while text[at] > _BLANK:
-                at += _ONE
-        if text[at] == _HASH:
-            while text[at] != _NEWLINE:
-                at += _ONE
+        while text[at] != _NEWLINE:
+            at += _ONE
         at += _ONE
+        if colon > start:
+            start = colon
+            while _digit(text, start - _ONE) < _TEN:
+                start -= _ONE
+            index, _ = _index(text, start)
+            if widest < index <= _U(WIDEST):
+                widest = index
     return np.int64(widest)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dualrank.data.letor.source import SourceFile
 from dualrank.errors import DataError
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 18
 LONGEST_LINE = 1 << 26
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
