@@ -412,9 +412,9 @@ def verdict(rows: Sequence[ScenarioRow]) -> list[str]:
             else "Diagnose warns of each of them."
         )
     sentences.append(
-        f"It warns, though dual learning gains, of {'; '.join(needless)}."
+        f"Diagnose warns, though dual learning gains, of {'; '.join(needless)}."
         if needless
-        else "It finds every log on which dual learning gains fit for it."
+        else "Diagnose finds every log on which dual learning gains fit for it."
     )
     return sentences
 
