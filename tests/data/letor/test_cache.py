@@ -245,7 +245,7 @@ def test_a_full_disk_is_said_in_one_sentence(source, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dualrank.data.letor.parser.write_header", full)
+    monkeypatch.setattr("dualrank.data.letor.arrays.MatrixFile.append", full)
     with pytest.raises(DataError, match=r"train.txt: .* \(No space left on device\)$"):
         read_letor(source)
     assert list(source.parent.iterdir()) == [source]

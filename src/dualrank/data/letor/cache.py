@@ -110,7 +110,7 @@ class LetorCache:
                 {
                     "format": FORMAT,
                     "source": asdict(source.state),
-                    "sha256": source.sha256,
+                    "sha256": source.sha256(),
                     "directory": directory.name,
                     "files": _files(directory),
                 }

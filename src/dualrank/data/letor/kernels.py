@@ -26,6 +26,7 @@ from dualrank.data.letor.rules import (
     NO_QID,
     NOT_ASCENDING,
     TOO_LARGE,
+    WIDER,
     WIDEST,
 )
 
@@ -189,9 +190,12 @@ def _leave_open(undecided, count, row, column, start, stop, line):
 def parse_lines(
     text,
     start,
+    stop,
     line,
+    widest,
     qid_start,
     qid_stop,
+    fixed_width,
     max_grade,
     missing_above,
     matrix,
@@ -200,18 +204,20 @@ def parse_lines(
     queries,
     undecided,
 ):
-    """Parse the whole lines of `text[start:]` until done, full, or something is wrong.
+    """Parse whole lines `text[start:stop]` until done, full, or something is wrong.
 
     `text[qid_start:qid_stop]` is the query id of the document before. Into row r of `documents`
     goes the span of the document's id; into rows of `queries` the span of each new query's id,
     the row of its first document and its line; into `undecided` the row, column (-1 for the
-    grade), span of the token and line of numbers that Python must decide.
+    grade), span of the token and line of numbers that Python must decide. An index beyond the
+    matrix is an error if the matrix has a `fixed_width`. Of an unfinished line nothing counts, so
+    after FULL or WIDER it is parsed again from its start.
 
     Returns the outcome, where and on which line parsing stopped (for an error: the offending
-    token), the number of documents, queries and undecided numbers, and the span of the last
-    query's id.
+    token), the number of documents, queries and undecided numbers, the largest feature index so
+    far, and the span of the last query's id.
     """
-    at, end = _U(start), _U(len(text))
+    at, end = _U(start), _U(stop)
     previous, previous_end = _U(qid_start), _U(qid_stop)
     width, capacity = _U(matrix.shape[1]), _U(matrix.shape[0])
     row, query, open_numbers = _ZERO, _ZERO, _ZERO
@@ -226,6 +232,7 @@ def parse_lines(
             at += _ONE
             line += 1
             continue
+        open_before = open_numbers
         if row == capacity or open_numbers + width + _ONE > room:
             at, outcome = line_start, FULL
             break
@@ -276,7 +283,7 @@ def parse_lines(
                 outcome = INDEX_ZERO if index == _ZERO else NOT_ASCENDING
                 break
             if index > width:
-                outcome = INDEX_OUT_OF_RANGE
+                outcome = INDEX_OUT_OF_RANGE if fixed_width or index > _U(WIDEST) else WIDER
                 break
             value, at, status = _number(text, at + _ONE)
             if status == NOT_A_NUMBER or not _ends_token(text, at):
@@ -296,9 +303,13 @@ def parse_lines(
                 last += _ONE
             matrix[row, last] = value
             last += _ONE
+        if outcome == WIDER:
+            at, open_numbers = line_start, open_before
+            break
         if outcome != DONE:
             at = token
             break
+        widest = max(widest, np.int64(last))
         while last < width:
             matrix[row, last] = 0
             last += _ONE
@@ -331,38 +342,32 @@ def parse_lines(
         np.int64(row),
         np.int64(query),
         np.int64(open_numbers),
+        widest,
         np.int64(previous),
         np.int64(previous_end),
     )
 
 
 @njit(cache=True)
-def widest_index(text):
-    """The largest last index of whole lines, which is the largest of all where indices ascend."""
-    at, end = _ZERO, _U(len(text))
+def widest_index(text, start, stop):
+    """The largest number before a colon in whole lines, comments and query ids left out."""
+    at, end = _U(start), _U(stop)
     widest = _ZERO
     while at < end:
-        at = _after_blanks(text, at)
-        colon = start = at
-        if text[at] != _HASH:
-            for _ in range(2):  # The grade and the query's id, in which anything may stand.
-                while text[at] > _BLANK:
-                    at += _ONE
-                at = _after_blanks(text, at)
-            while text[at] != _NEWLINE and text[at] != _HASH:
-                if text[at] == _COLON:
-                    colon = at
-                at += _ONE
-        while text[at] != _NEWLINE:
-            at += _ONE
-        at += _ONE
-        if colon > start:
-            start = colon
-            while _digit(text, start - _ONE) < _TEN:
-                start -= _ONE
-            index, _ = _index(text, start)
-            if widest < index <= _U(WIDEST):
+        token = at
+        index, at = _index(text, at)
+        if at > token:
+            if text[at] == _COLON and widest < index <= _U(WIDEST):
                 widest = index
+            while not _ends_token(text, at):
+                at += _ONE
+        elif text[at] != _HASH:
+            while text[at] > _BLANK:
+                at += _ONE
+        if text[at] == _HASH:
+            while text[at] != _NEWLINE:
+                at += _ONE
+        at += _ONE
     return np.int64(widest)
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.data.letor.arrays import IdColumn, write_header
+from dualrank.data.letor.arrays import IdColumn, MatrixFile
 from dualrank.data.letor.kernels import copy_spans, parse_lines, widest_index
-from dualrank.data.letor.lines import BLOCK_BYTES, line_blocks
+from dualrank.data.letor.lines import BLOCK_BYTES, LineBlocks
 from dualrank.data.letor.rules import (
     DONE,
     FULL,
@@ -24,6 +23,7 @@ from dualrank.data.letor.rules import (
     LONGEST_ID,
     NEGATIVE_GRADE,
     TOO_LARGE,
+    WIDER,
     Declared,
     sentence,
 )
@@ -41,37 +41,27 @@ def parse_letor(
 ) -> None:
     """Parse a whole file and write `features.npy`, `grades.npy` and so on into a directory.
 
-    Where the number of features is not declared, a first reading of the text finds it.
     `progress` is called after each block with the bytes read so far and the bytes in all.
     """
-    size, before, width = source.state.size, 0, declared.features or 0
-    if declared.features is None:
-        before = size
-        with SourceFile(source.path) as first:
-            for _, block in line_blocks(first, block_bytes):
-                width = max(width, widest_index(np.frombuffer(block, np.uint8)))
-                if progress is not None:
-                    progress(first.bytes_read, before + size)
-    with (directory / "features.npy").open("wb") as matrix:
-        write_header(matrix, (0, width), np.dtype("<f4"))
-        parser = _Parser(source.path, declared, matrix, width)
-        for line, block in line_blocks(source, block_bytes):
-            parser.parse(line, block)
+    blocks = LineBlocks(source, block_bytes)
+    with MatrixFile(directory / "features.npy", declared.features or 0) as matrix:
+        parser = _Parser(declared, blocks, matrix)
+        for start, stop in blocks:
+            parser.parse(start, stop)
             if progress is not None:
-                progress(before + source.bytes_read, before + size)
-        write_header(matrix, (parser.documents, width), np.dtype("<f4"))
-    parser.save(directory)
+                progress(source.bytes_read, source.state.size)
+        parser.save(directory)
 
 
 class _Parser:
     """What is known after some blocks of the text."""
 
-    def __init__(self, path: Path, declared: Declared, matrix: BinaryIO, width: int) -> None:
-        self._path = path
+    def __init__(self, declared: Declared, blocks: LineBlocks, matrix: MatrixFile) -> None:
         self._declared = declared
+        self._blocks = blocks
+        self._block_bytes = len(blocks.buffer)
         self._matrix = matrix
-        self._text = self._last_query = b""
-        self.documents = 0
+        self._widest = 0
         self._max_grade = self._missing_above = float("inf")
         if declared.max_grade is not None:
             with np.errstate(over="ignore"):  # The grade 0.1 is not above 0.1, also in float32.
@@ -83,53 +73,64 @@ class _Parser:
         self._query_ids = IdColumn()
         self._query_rows: list[NDArray[np.int64]] = []
         self._query_lines: list[NDArray[np.int64]] = []
-        # The arrays that the kernel fills, with rows for about one block of memory.
-        count = min(max(1, BLOCK_BYTES // (4 * max(1, width))), 1 << 14)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """The arrays that the kernel fills, with rows for about one block of memory."""
+        width = self._matrix.width
+        count = min(max(1, self._block_bytes // (4 * max(1, width))), 1 << 14)
         self._rows = np.empty((count, width), np.float32)
         self._row_grades = np.empty(count, np.float32)
-        self._doc_spans = np.empty((count, 2), np.int64)
+        self._documents = np.empty((count, 2), np.int64)
         self._queries = np.empty((count, 4), np.int64)
         self._undecided = np.empty((width + 512, 5), np.int64)
 
-    def parse(self, line: int, block: bytes) -> None:
-        """Parse these lines, of which the first has this number."""
-        self._text = self._last_query + block
-        text = np.frombuffer(self._text, np.uint8)
-        qid_start, qid_stop = 0, len(self._last_query)
-        outcome, start = FULL, qid_stop
+    def parse(self, start: int, stop: int) -> None:
+        """Parse the lines in this part of the buffer."""
+        text = np.frombuffer(self._blocks.buffer, np.uint8)
+        qid_start, qid_stop = 0, len(self._blocks.keep)
+        outcome = FULL
         while outcome != DONE:
-            outcome, at, stop_line, rows, queries, undecided, qid_start, qid_stop = parse_lines(
-                text,
-                start,
-                line,
-                qid_start,
-                qid_stop,
-                self._max_grade,
-                self._missing_above,
-                self._rows,
-                self._row_grades,
-                self._doc_spans,
-                self._queries,
-                self._undecided,
+            line = self._blocks.line
+            outcome, at, stop_line, rows, queries, undecided, self._widest, qid_start, qid_stop = (
+                parse_lines(
+                    text,
+                    start,
+                    stop,
+                    line,
+                    self._widest,
+                    qid_start,
+                    qid_stop,
+                    self._declared.features is not None,
+                    self._max_grade,
+                    self._missing_above,
+                    self._rows,
+                    self._row_grades,
+                    self._documents,
+                    self._queries,
+                    self._undecided,
+                )
             )
             self._decide(self._undecided[:undecided])
-            if outcome not in (DONE, FULL):
+            if outcome not in (DONE, FULL, WIDER):
                 raise self._error(stop_line, self._sentence(outcome, at))
             self._take_ids(self._query_ids, text, self._queries[:queries, :2], start, line)
-            self._take_ids(self._doc_ids, text, self._doc_spans[:rows], start, line)
-            self._query_rows.append(self._queries[:queries, 2] + self.documents)
+            self._take_ids(self._doc_ids, text, self._documents[:rows], start, line)
+            self._query_rows.append(self._queries[:queries, 2] + self._matrix.rows)
             self._query_lines.append(self._queries[:queries, 3].copy())
             self._grades.append(self._row_grades[:rows].copy())
-            self._matrix.write(self._rows[:rows].tobytes())
-            self.documents += rows
-            start, line = at, stop_line
-        self._last_query = self._text[qid_start:qid_stop]
+            self._matrix.append(self._rows[:rows])
+            if outcome == WIDER:
+                self._widen(widest_index(text, at, stop))
+            start, self._blocks.line = at, stop_line
+        self._blocks.keep = bytes(self._blocks.buffer[qid_start:qid_stop])
 
     def _decide(self, undecided: NDArray[np.int64]) -> None:
         """Fill in the few numbers whose rounding the kernel could not decide."""
         for row, column, start, stop, line in undecided.tolist():
+            token = bytes(self._blocks.buffer[start:stop])
             with np.errstate(over="ignore"):
-                value = np.float32(float(self._text[start:stop].rpartition(b":")[2]))
+                value = np.float32(float(token.rpartition(b":")[2]))
             outcome = DONE
             if column >= 0:
                 missing = abs(value) > self._missing_above
@@ -165,15 +166,26 @@ class _Parser:
             bad = column.append(letters)
             wrong = "found an id that is not UTF-8; expected UTF-8 text"
         if bad is not None:
-            line += self._text.count(b"\n", start, int(spans[bad, 0]))
+            line += self._blocks.buffer.count(b"\n", start, int(spans[bad, 0]))
             raise self._error(line, wrong)
 
+    def _widen(self, needed: int) -> None:
+        """Make room for this feature index.
+
+        Once rows are on disk they must be moved, so then some room is added for later lines;
+        `save` takes it away again.
+        """
+        spare = self._matrix.width // 4 if self._matrix.rows else 0
+        self._matrix.relayout(max(needed, self._matrix.width + spare))
+        self._make_room()
+
     def save(self, directory: Path) -> None:
-        """Check the text as a whole and write all arrays but the matrix."""
-        if self.documents == 0:
-            raise DataError(f"{self._path}: found no documents; {LINE}")
-        if self._rows.shape[1] == 0:
-            raise DataError(f"{self._path}: found no features on any line; {LINE}")
+        """Check the text as a whole and write all arrays."""
+        path = self._blocks.source.path
+        if self._matrix.rows == 0:
+            raise DataError(f"{path}: found no documents; {LINE}")
+        if self._matrix.width == 0:
+            raise DataError(f"{path}: found no features on any line; {LINE}")
         repeated = self._query_ids.first_repetition()
         if repeated is not None:
             number, name = repeated
@@ -182,7 +194,9 @@ class _Parser:
                 f"found query {name!r} again after another query; "
                 "expected the lines of a query together",
             )
-        offsets = np.concatenate([*self._query_rows, [self.documents]])
+        if self._declared.features is None and self._widest < self._matrix.width:
+            self._matrix.relayout(self._widest)
+        offsets = np.concatenate([*self._query_rows, [self._matrix.rows]])
         np.save(directory / "offsets.npy", offsets.astype(np.int64))
         np.save(directory / "grades.npy", np.concatenate(self._grades))
         self._query_ids.save(directory / "query_ids.npy")
@@ -190,7 +204,7 @@ class _Parser:
             self._doc_ids.save(directory / "doc_ids.npy")
 
     def _sentence(self, outcome: int, at: int) -> str:
-        return sentence(outcome, self._declared, self._text, at)
+        return sentence(outcome, self._declared, self._blocks.buffer, at)
 
     def _error(self, line: int, wrong: str) -> DataError:
-        return DataError(f"{self._path}:{line}: {wrong}")
+        return DataError(f"{self._blocks.source.path}:{line}: {wrong}")

@@ -37,7 +37,7 @@ def read_letor(
     The cache lies beside the file, in `NAME.dualrank-cache`, or where that cannot be written in
     the user's cache directory; a path for `cache` chooses the directory, False keeps none. The
     arrays are mapped from disk and read-only. `progress` is called with the bytes read so far
-    and the bytes in all; without `features` the text is read twice, first to count them.
+    and the bytes in all.
 
     Raises DataError with file and line for anything that is not such text.
     """

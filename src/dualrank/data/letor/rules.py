@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 # These numbers stand in kernels that numba has compiled and cached: a new meaning needs a new
 # number.
-DONE, FULL = 0, 1
+DONE, FULL, WIDER = 0, 1, 2
 BAD_GRADE, NEGATIVE_GRADE, GRADE_TOO_HIGH = 10, 11, 12
 NO_QID, NO_ID = 20, 21
 BAD_FEATURE, INDEX_ZERO, NOT_ASCENDING, INDEX_OUT_OF_RANGE = 30, 31, 32, 33
@@ -36,7 +36,7 @@ class Declared:
     missing_above: float | None = None
 
 
-def sentence(outcome: int, declared: Declared, text: bytes, at: int) -> str:
+def sentence(outcome: int, declared: Declared, text: bytearray, at: int) -> str:
     """What is wrong, for an outcome of the parser, which stopped at `text[at]`."""
     found = _token(text, at)
     if outcome == BAD_GRADE:
@@ -73,7 +73,7 @@ def sentence(outcome: int, declared: Declared, text: bytes, at: int) -> str:
     return f"found {value!r} as the value of feature {name}; expected a number"
 
 
-def _token(text: bytes, at: int) -> str:
+def _token(text: bytearray, at: int) -> str:
     """What stands at this place up to the next blank, shortened if it is long."""
     line = text[at : at + 200].split(b"\n", 1)[0].decode("utf-8", "replace")
     words = line.split(maxsplit=1)
@@ -81,12 +81,12 @@ def _token(text: bytes, at: int) -> str:
     return word if len(word) <= 40 else word[:40] + "..."
 
 
-def _index(token: bytes) -> int:
+def _index(token: bytearray) -> int:
     """The index of `index:value`, however many zeros stand before it."""
     return int(token.split(b":", 1)[0].lstrip(b"0"))
 
 
-def _index_before(text: bytes, at: int) -> int:
+def _index_before(text: bytearray, at: int) -> int:
     """The index of the feature that stands before this place on its line."""
     start = text.rfind(b"\n", 0, at) + 1
     return _index(text[start:at].split()[-1])

@@ -10,6 +10,7 @@ import time
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import pyarrow as pa
 
@@ -18,6 +19,7 @@ from dualrank.errors import DataError
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 ZSTD_SKIPPABLE = [bytes([0x50 + low, 0x2A, 0x4D, 0x18]) for low in range(16)]
+COMPRESSED_PIECE = 1 << 15
 COARSEST_CLOCK_NS = 2_000_000_000
 """File systems keep times in ticks; the longest, of FAT, is two seconds."""
 
@@ -44,10 +46,10 @@ class SourceState:
 class SourceFile(io.RawIOBase):
     """A file that is read once from front to back, decompressed on the way.
 
-    The compression is recognised by the first bytes, so a wrong suffix does no harm. `bytes_read`
-    counts the bytes as they lie on disk, so that progress can be told as a share of the file's
-    size. `state` is that of the file before anything was read; with `digest`, `sha256` is that of
-    its bytes, taken first: should they change before they are read again, it will not fit them.
+    The compression is recognised by the first bytes, so a wrong suffix does no harm. `digest`
+    collects the sha256 of the bytes as they lie on disk; `bytes_read` counts those bytes, so
+    that progress can be told as a share of the file's size. `state` is that of the file before
+    anything was read.
     """
 
     _file: io.FileIO | None = None
@@ -59,22 +61,21 @@ class SourceFile(io.RawIOBase):
             self.state = SourceState.of(os.fstat(file.fileno()))
             start = file.read(4)
             file.seek(0)
-            self.sha256 = hashlib.file_digest(file, "sha256").hexdigest() if digest else None
-            file.seek(0)
         except FileNotFoundError:
             raise DataError(f"{path}: there is no such file") from None
         except IsADirectoryError:
             raise DataError(f"{path}: this is a folder; expected a file") from None
         except OSError as error:
             raise DataError(f"{path}: the file cannot be opened ({error.strerror})") from None
+        self._raw = _Raw(file, digest)
         self._kind = "plain"
-        self._stream: io.FileIO | gzip.GzipFile | pa.NativeFile = file
+        self._stream: io.RawIOBase | gzip.GzipFile | pa.NativeFile = self._raw
         if start[:2] == GZIP_MAGIC:
             self._kind = "gzip"
-            self._stream = gzip.GzipFile(fileobj=file, mode="rb")
+            self._stream = gzip.GzipFile(fileobj=cast(BinaryIO, self._raw), mode="rb")
         elif start == ZSTD_MAGIC or start in ZSTD_SKIPPABLE:
             self._kind = "zstd"
-            self._stream = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
+            self._stream = pa.CompressedInputStream(pa.PythonFile(self._raw, mode="r"), "zstd")
 
     def close(self) -> None:
         """Close the file, if it could be opened."""
@@ -89,7 +90,7 @@ class SourceFile(io.RawIOBase):
     @property
     def bytes_read(self) -> int:
         """How many of the bytes on disk have been read."""
-        return 0 if self._file is None else self._file.tell()
+        return self._raw.bytes_read
 
     def readinto(self, target: memoryview) -> int:  # type: ignore[override]
         """Fill `target` from its start with text; 0 means the end of the file."""
@@ -103,3 +104,30 @@ class SourceFile(io.RawIOBase):
                 f"{self.path}: the {self._kind} data are damaged or end too early; "
                 "expected a whole file"
             ) from None
+
+    def sha256(self) -> str:
+        """The sha256 of all bytes on disk, as hexadecimal digits; call it at the end."""
+        if self._raw.sha256 is None:
+            raise ValueError("the file was opened without digest=True")
+        while self._raw.read(COMPRESSED_PIECE):
+            pass
+        return self._raw.sha256.hexdigest()
+
+
+class _Raw(io.RawIOBase):
+    """The bytes as they lie on disk, counted and hashed on the way."""
+
+    def __init__(self, file: io.FileIO, digest: bool) -> None:
+        self._file = file
+        self.bytes_read = 0
+        self.sha256 = hashlib.sha256() if digest else None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: memoryview) -> int:  # type: ignore[override]
+        count = self._file.readinto(target) or 0
+        self.bytes_read += count
+        if self.sha256 is not None:
+            self.sha256.update(target[:count])
+        return count

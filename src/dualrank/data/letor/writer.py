@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import numpy as np
 import pyarrow as pa
@@ -70,17 +71,20 @@ def _checked(what: str, ids: list[str]) -> list[str]:
 @contextmanager
 def _written_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write, compressed if its name ends in `.gz` or `.zst`; whole or not there."""
-    compression = {".gz": "gzip", ".zst": "zstd"}.get(path.suffix)
     with atomic_file(path) as file:
-        if compression is None:
+        if path.suffix == ".gz":
+            # Without name and time, equal content gives equal bytes.
+            with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
+                yield cast(BinaryIO, packed)
+        elif path.suffix == ".zst":
+            # The stream closes what it writes to, so it gets the same file once more.
+            with (
+                open(file.fileno(), "wb", closefd=False) as same,
+                pa.CompressedOutputStream(same, "zstd") as packed,
+            ):
+                yield packed
+        else:
             yield file
-            return
-        # The stream closes what it writes to, so it gets the same file once more.
-        with (
-            open(file.fileno(), "wb", closefd=False) as same,
-            pa.CompressedOutputStream(same, compression) as packed,
-        ):
-            yield packed
 
 
 def _texts_of_rows(features: NDArray[np.float32]) -> list[str]:
