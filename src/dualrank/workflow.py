@@ -144,25 +144,24 @@ class _Work:
         """Every model that is trained, by its method, and the one that was asked for."""
         method = plan.way.name
         if method == "auto":
-            with self.bars("training") as progress, self._watch("model") as watch:
+            with self._followed("training", "model", by_method=True) as following:
                 model, models = fit_best(
                     self.log,
                     self.dataset,
                     plan,
                     checkpoint=self.folder / "checkpoint.safetensors",
-                    progress=progress,
-                    watch=watch,
+                    **following,
                 )
             return models, model
-        model = self._fit(plan, "training", "model", "checkpoint.safetensors")
+        with self._followed("training", "model") as following:
+            path = self.folder / "checkpoint.safetensors"
+            model = fit(self.log, self.dataset, plan, checkpoint=path, **following)
         if not compare or method == NAIVE:
             return {method: model}, model
-        naive = self._fit(
-            plan.for_method(NAIVE),
-            "training without correction, to compare",
-            COMPARED,
-            "checkpoint-twin.safetensors",
-        )
+        with self._followed("training without correction, to compare", COMPARED) as following:
+            path = self.folder / "checkpoint-twin.safetensors"
+            without = plan.for_method(NAIVE)
+            naive = fit(self.log, self.dataset, without, checkpoint=path, **following)
         models = {method: model, NAIVE: naive}
         described: dict[str, Any] = {"history": naive.training.get("history")}
         try:
@@ -171,19 +170,17 @@ class _Work:
             described["why"] = str(error)
         return models, replace(model, training={**model.training, COMPARED: described})
 
-    def _fit(self, plan: Plan, name: str, events: str, checkpoint: str) -> Model:
-        with self.bars(name) as progress, self._watch(events) as watch:
-            return fit(
-                self.log,
-                self.dataset,
-                plan,
-                checkpoint=self.folder / checkpoint,
-                progress=progress,
-                watch=watch,
-            )
-
-    def _watch(self, name: str) -> AbstractContextManager[Any]:
-        return event_files(self.folder / "tensorboard" / name if self.events else None)
+    @contextmanager
+    def _followed(
+        self, work: str, events: str, *, by_method: bool = False
+    ) -> Iterator[dict[str, Any]]:
+        """Who hears of a training: a bar, and event files where they are wanted."""
+        folder = self.folder / "tensorboard" / events if self.events else None
+        with (
+            self.bars(work) as progress,
+            event_files(folder, by_method=by_method) as watch,
+        ):
+            yield {"progress": progress, "watch": watch}
 
 
 def _features(source: Dataset | str | Path, bars: Bars, **known: Any) -> Dataset:

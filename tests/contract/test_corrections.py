@@ -80,7 +80,7 @@ def build(logged):
             plan.position_model,
             plan.context,
         )
-        correction = plan.way.build(basis)
+        correction = plan.way.correction.build(basis)
         for part in vars(correction).values():
             if double and isinstance(part, torch.nn.Module):
                 part.double()

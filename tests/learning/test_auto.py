@@ -159,5 +159,5 @@ def test_candidates_are_what_the_log_and_the_ranker_allow(data, biased):
 
 def test_a_source_without_a_log_cannot_be_chosen_by(data):
     clicks = SimulatedClicks(data, top_lists(data, data.features[:, 0]), PositionBasedUser())
-    with pytest.raises(SettingsError, match="chooses by clicks that are held out of a log"):
+    with pytest.raises(SettingsError, match="chooses by clicks held out of it"):
         fit(clicks, data, method="auto")

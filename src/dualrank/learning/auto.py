@@ -20,7 +20,7 @@ from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError
 from dualrank.evaluation.click_check import hold_out
 from dualrank.learning.choice import NAIVE, choose
-from dualrank.learning.loop import Loop, Progress, Watch, part_of
+from dualrank.learning.loop import Progress, Watch, part_of
 from dualrank.learning.methods import METHODS
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
@@ -63,7 +63,7 @@ def fit_best(
             candidate,
             checkpoint=checkpoint and checkpoint.with_stem(f"{checkpoint.stem}-{name}"),
             progress=part_of(progress, number, len(plans)),
-            watch=watch and _named(watch, name),
+            watch=watch,
         )
     choice = choose(models, log, dataset, plan)
     chosen, why = models[choice.chosen], choice.to_dict()
@@ -71,16 +71,6 @@ def fit_best(
         why["not_harvested"] = not_harvested
     training = {**chosen.training, "method": "auto", "auto": why}
     return replace(chosen, training=training), models
-
-
-def _named(watch: Watch, name: str) -> Watch:
-    """A watch that sees which of the candidates a loop trains."""
-
-    def see(step: int, loop: Loop) -> None:
-        loop.name = name
-        watch(step, loop)
-
-    return see
 
 
 def harvested_propensity(log: ClickLog, seed: int = 0) -> Propensity | str:

@@ -90,7 +90,7 @@ class Loop:
         self.settings = settings
         self.history = History()
         self.name = ""
-        """What this run is called where several are watched."""
+        """The method, for who watches several."""
         self.steps = 1 if ranker.at_once else settings.steps
         self._feedback = feedback
         self._validation = validation

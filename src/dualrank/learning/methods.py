@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.corrections.correction import Basis, Correction
+from dualrank.corrections.correction import Correction
 from dualrank.corrections.dual import DualLearning
 from dualrank.corrections.ipw import InversePropensity
 from dualrank.corrections.naive import Naive
@@ -40,10 +40,6 @@ class Method:
     takes: frozenset[str] = frozenset()
     needs: frozenset[str] = frozenset()
     extract: Extract | None = None
-
-    def build(self, basis: Basis) -> Correction:
-        """The correction for a training."""
-        return self.correction.build(basis)
 
 
 METHODS = {

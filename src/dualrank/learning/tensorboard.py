@@ -18,8 +18,11 @@ def require_tensorboard() -> None:
 
 
 @contextmanager
-def event_files(folder: Path | None) -> Iterator[Watch | None]:
-    """A watch that writes some steps into a folder of event files, or none without a folder."""
+def event_files(folder: Path | None, *, by_method: bool = False) -> Iterator[Watch | None]:
+    """A watch that writes some steps into a folder of event files, or none without a folder.
+
+    Where several methods are watched, `by_method` tells them apart.
+    """
     if folder is None:
         yield None
         return
@@ -31,7 +34,7 @@ def event_files(folder: Path | None) -> Iterator[Watch | None]:
         def watch(step: int, loop: Loop) -> None:
             if step % EVERY and step < loop.steps:
                 return
-            prefix = f"{loop.name}/" if loop.name else ""
+            prefix = f"{loop.name}/" if by_method else ""
             for name, value in loop.recorded(step).items():
                 writer.add_scalar(prefix + name, value, step)
 

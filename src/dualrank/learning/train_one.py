@@ -75,7 +75,7 @@ def train_one(
         plan.position_model,
         plan.context,
     )
-    correction = plan.way.build(basis)
+    correction = plan.way.correction.build(basis)
     ranker = plan.ranker.build(scaler.output_count, settings.seed)
     if start is not None:
         described["start"] = _go_on(start, plan, ranker, correction)
@@ -89,6 +89,7 @@ def train_one(
             plan, features, scaler, held_out, relevance, believed=correction.propensity
         ),
     )
+    loop.name = plan.way.name
     history = loop.run(
         checkpoint=checkpoint, identity=_identity(described), progress=progress, watch=watch
     )

@@ -63,7 +63,8 @@ class SVMRanker(Ranker):
         self.weights = torch.zeros(inputs, dtype=torch.float64)
         self._settings = settings or RankingSVM()
         self._features = np.zeros((0, inputs), dtype=np.float32)
-        self._proof: Tensor | None = None
+        self.proof = torch.zeros(2, dtype=torch.float64)
+        """The duality gap, and whether it is as small as was asked for."""
 
     def start(self, features: Tensor, settings: TrainingSettings) -> None:
         """Keep the features in main memory, where the solver works."""
@@ -82,7 +83,7 @@ class SVMRanker(Ranker):
         found = self._settings.fit_clicks(
             self._features, lists, shown.labels.cpu().numpy(), signal.targets.cpu().numpy()
         )
-        self._proof = torch.tensor([found.duality_gap, found.converged], dtype=torch.float64)
+        self.proof = torch.tensor([found.duality_gap, found.converged], dtype=torch.float64)
         return [torch.from_numpy(found.weights)]
 
     def move(self, evidence: Sequence[Tensor], step: Step) -> None:
@@ -106,28 +107,17 @@ class SVMRanker(Ranker):
         return {"inputs": len(self.weights)}
 
     def tensors(self) -> dict[str, Tensor]:
-        """The weights."""
-        return {"weights": self.weights}
+        """The weights, and how near they are to the optimum."""
+        return {"weights": self.weights, "proof": self.proof}
 
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take over the weights."""
-        check_shapes(self.tensors(), tensors)
-        self.weights = tensors["weights"].double().clone()
-
-    def state(self) -> dict[str, Tensor]:
-        """The weights, and how near they are to the optimum."""
-        return self.tensors() | ({} if self._proof is None else {"proof": self._proof})
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Take over both."""
-        self._proof = state.get("proof")
-        self.load_tensors({"weights": state["weights"]})
+        check_shapes(self.tensors(), tensors)
+        self.weights, self.proof = tensors["weights"].clone(), tensors["proof"].clone()
 
     def outcome(self) -> dict[str, Any]:
         """C, and how near the solution is to the optimum."""
-        if self._proof is None:
-            return {}
-        gap, converged = self._proof.tolist()
+        gap, converged = self.proof.tolist()
         return {"C": self._settings.C, "duality_gap": gap, "converged": bool(converged)}
 
     def layers(self) -> list[Layer]:
