@@ -107,7 +107,7 @@ def test_the_model_says_what_it_was_trained_on(bayesian_world):
 
 def test_held_out_lists_are_valued_by_their_relevance(dataset, log):
     class Perfect:
-        predict_lists = Ranker.predict_lists
+        by_list, predict_lists = False, Ranker.predict_lists
 
         def __init__(self, scores):
             self.scores = scores

@@ -13,7 +13,7 @@ from dualrank.rankers.ranker import Ranker
 class Scores:
     """A ranker that scores a document by its first feature."""
 
-    predict_lists = Ranker.predict_lists
+    by_list, predict_lists = False, Ranker.predict_lists
 
     def predict(self, features, offsets=None):
         return features[:, 0]
@@ -71,3 +71,18 @@ def test_a_ranker_that_puts_every_clicked_document_first_gets_one(held_out):
 def test_padding_never_takes_a_rank(held_out):
     very_low = [-1e30] * 6
     assert value(very_low, held_out) == value([0.0] * 6, held_out)
+
+
+def test_a_ranker_that_sees_lists_is_given_them_one_by_one():
+    """Padding is in no list; a document on two lists is scored on each."""
+
+    class FirstOfItsList:
+        by_list, predict_lists = True, Ranker.predict_lists
+
+        def predict(self, features, offsets=None):
+            return features[:, 0] - np.repeat(features[offsets[:-1], 0], np.diff(offsets))
+
+    features = np.array([[5.0], [7.0], [8.0]], np.float32)
+    lists = RankedLists(np.array([[1, 0, 2], [0, 2, -1]], np.int32), np.zeros(2, np.int32))
+    scores = FirstOfItsList().predict_lists(features, lists)
+    assert scores.tolist() == [[0, -2, 1], [0, 3, 0]]
