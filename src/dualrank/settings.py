@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
-from typing import Annotated, Literal, get_args, get_type_hints
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 
 from dualrank.errors import SettingsError
 from dualrank.evaluation.metric import Metric
+
+USUAL = {"learning_rate": 0.2, "weight_decay": 0.0}
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,8 @@ class TrainingSettings:
     propensity model that moves faster than the ranker, because it has ten parameters and the
     ranker's correction depends on it.
 
+    Where `learning_rate` or `weight_decay` is left open, it is what suits the correction.
+
     `normalisation` divides the loss by the number of sessions, as equation (11) of the paper, or by
     the batch's sum of weighted clicks, as its code did: they are different optimisers. `max_weight`
     clips inverse weights, since `exp(s_1 − s_i)` is unbounded. More than one of `threads` pays for
@@ -29,7 +34,7 @@ class TrainingSettings:
     steps: Annotated[int, "Training steps."] = 3_000
     batch_size: Annotated[int, "Lists per step."] = 256
     optimizer: Annotated[Literal["sgd", "adagrad"], "sgd or adagrad."] = "sgd"
-    learning_rate: Annotated[float, "The ranker's rate."] = 0.2
+    learning_rate: Annotated[float | None, "The ranker's rate (0.2; likelihood 0.6)."] = None
     propensity_rate: Annotated[float, "The propensity model's rate."] = 1.0
     schedule: Annotated[Literal["linear", "constant"], "Rates: linear or constant."] = "linear"
     normalisation: Annotated[
@@ -37,7 +42,7 @@ class TrainingSettings:
     ] = "sessions"
     gradient_clip: Annotated[float, "Clips gradients."] = 5.0
     max_weight: Annotated[float, "Clips inverse weights."] = 1_000.0
-    weight_decay: Annotated[float, "L2 regularisation."] = 0.0
+    weight_decay: Annotated[float | None, "L2 regularisation (0; likelihood 0.001)."] = None
     metric: Annotated[str, "Keeps the best ranker, where validation is judged."] = "ndcg@10"
     validate_every: int = 200
     checkpoint_every: int = 200
@@ -50,12 +55,12 @@ class TrainingSettings:
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be at least 1, not {getattr(self, name)}")
         for name in ("learning_rate", "propensity_rate", "gradient_clip"):
-            if not 0 < getattr(self, name) < math.inf:
+            if getattr(self, name) is not None and not 0 < getattr(self, name) < math.inf:
                 raise SettingsError(f"{name} must be a number above 0, not {getattr(self, name)}")
         Metric.parse(self.metric)
         if not self.max_weight >= 1:
             raise SettingsError(f"max_weight must be at least 1, not {self.max_weight}")
-        if not self.weight_decay >= 0:
+        if self.weight_decay is not None and not self.weight_decay >= 0:
             raise SettingsError(f"weight_decay must be 0 or more, not {self.weight_decay}")
         if self.seed < 0:
             raise SettingsError(f"seed must be 0 or more, not {self.seed}")
@@ -65,9 +70,27 @@ class TrainingSettings:
                     f"{name} is one of {', '.join(known)}, not {getattr(self, name)!r}"
                 )
 
+    def suited(self, suits: Mapping[str, float]) -> TrainingSettings:
+        """With what was left open as it suits; what was asked for stays."""
+        left_open = {name: value for name, value in USUAL.items() if getattr(self, name) is None}
+        return replace(self, **{name: suits.get(name, left_open[name]) for name in left_open})
+
+    @property
+    def rate(self) -> float:
+        """The ranker's learning rate."""
+        return USUAL["learning_rate"] if self.learning_rate is None else self.learning_rate
+
+    @property
+    def decay(self) -> float:
+        """The weight decay."""
+        return USUAL["weight_decay"] if self.weight_decay is None else self.weight_decay
+
 
 def _choices() -> dict[str, tuple[str, ...]]:
     """The settings that are one of a few words."""
     hints = get_type_hints(TrainingSettings)
-    named = {field.name: get_args(hints[field.name]) for field in fields(TrainingSettings)}
-    return {name: words for name, words in named.items() if words}
+    return {
+        f.name: get_args(hints[f.name])
+        for f in fields(TrainingSettings)
+        if get_origin(hints[f.name]) is Literal
+    }

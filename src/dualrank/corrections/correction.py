@@ -60,6 +60,14 @@ class Correction(ABC):
     learns = False
     """Whether something about position is learned step by step, beside the ranker."""
 
+    is_likelihood = False
+    """Whether the loss is that of a model of what was seen, so that its value on held-out lists
+    tells which ranker is the best."""
+
+    suits: Mapping[str, float] = {}
+    """Settings that suit it where the user says nothing: inverse weights lengthen steps, so what
+    has none wants a higher rate."""
+
     @classmethod
     @abstractmethod
     def build(cls, basis: Basis) -> Correction:
@@ -69,8 +77,12 @@ class Correction(ABC):
     def signal(self, scores: Tensor, shown: Shown) -> Signal:
         """The loss of these lists, its slope in the scores, and what they tell about position."""
 
+    device = torch.device("cpu")
+    """Where the steps are computed, once it has been started."""
+
     def start(self, device: torch.device) -> None:
         """Move what is believed to where the steps are computed."""
+        self.device = device
 
     def believe(self, propensity: Propensity) -> None:
         """Take over what another training has learned about examination, before the first step."""

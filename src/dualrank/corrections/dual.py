@@ -69,6 +69,7 @@ class DualLearning(Correction):
 
     def start(self, device: torch.device) -> None:
         """Move φ."""
+        super().start(device)
         self.model.to(device)
         parameters = list(self.model.parameters())
         self._optimizer = Optimizer(parameters, self._settings.propensity_rate, self._settings)
@@ -82,12 +83,15 @@ class DualLearning(Correction):
     def signal(self, scores: Tensor, shown: Shown) -> Signal:
         """Clicks by inverse propensity for the ranker, by inverse relevance for the belief."""
         table, limit = self.model(), self._settings.max_weight
-        weights = ratio_to_first(table, limit)
-        if shown.contexts is not None:
-            weights = weights[shown.contexts]
+        weights = self.of_lists(ratio_to_first(table, limit), shown)
         seen = ratio_to_first(scores, limit) * shown.labels
         evidence = [_slope(table, seen, shown), seen.sum()]
         return softmax_signal(scores, shown.labels * weights, shown, evidence)
+
+    @staticmethod
+    def of_lists(table: Tensor, shown: Shown) -> Tensor:
+        """Values of a table by context and position, for each list in its context."""
+        return table if shown.contexts is None else table[shown.contexts]
 
     def learn(self, evidence: Sequence[Tensor], step: Step) -> None:
         """One step of φ."""

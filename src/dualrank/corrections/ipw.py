@@ -55,6 +55,7 @@ class InversePropensity(Correction):
 
     def start(self, device: torch.device) -> None:
         """Move the weights."""
+        super().start(device)
         self._weights = self._weights.to(device)
 
     def weights(self, shown: Shown) -> Tensor:

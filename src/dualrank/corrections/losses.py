@@ -46,6 +46,30 @@ def softmax_loss(scores: Tensor, targets: Tensor, shown: Shown) -> Loss:
     )
 
 
+def plackett_luce_loss(scores: Tensor, targets: Tensor, shown: Shown) -> Loss:
+    """The order of a list's first documents under Plackett and Luce's model.
+
+        l = −Σ_k t_k (s_k − log D_k),   D_k = Σ_{j ≥ k} e^{s_j}
+        ∂l/∂s_x = e^{s_x} Σ_{k ≤ x} t_k/D_k − t_x
+
+    Targets are 1 for documents whose rank is known and 0 for those that came after them all.
+    """
+    padding = ~shown.mask
+    known = scores.masked_fill(padding, -torch.inf)
+    below = known.flip(-1).logcumsumexp(-1).flip(-1)
+    log_p = (known - below).masked_fill(padding, 0.0)
+    # P(x drawn at k) for every pair, because sums over e^{s_x} and 1/D_k apart would overflow.
+    later = torch.ones(scores.shape[-1], scores.shape[-1], device=scores.device).triu()
+    at_rank = torch.exp(known[..., None, :] - below[..., :, None]).nan_to_num(0.0) * later
+    at_rank = at_rank * targets[..., :, None]
+    drawn = at_rank.sum(dim=-2)
+    return Loss(
+        value=-(targets * log_p).sum(),
+        slope=drawn - targets,
+        curvature=lambda: drawn - (at_rank**2).sum(dim=-2),
+    )
+
+
 def masked_log_softmax(scores: Tensor, shown: Shown) -> Tensor:
     """log P(x) = s_x − log Σ_z e^{s_z} over each list, and 0 at padding; equation (9)."""
     if shown.full:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dualrank.clicks.user import User, perceived_relevance
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
-from dualrank.data.lists import RankedLists
+from dualrank.data.lists import PADDING, RankedLists
 from dualrank.errors import DataError
 from dualrank.rankers.batch import Batch
 
@@ -159,6 +159,42 @@ class LoggedClicks(Labelled):
             list_of, contexts, clicks, sessions = _by_context(log, context)
         mean = clicks / np.maximum(sessions, 1)[:, None]
         super().__init__(log.lists, mean, sessions, list_of=list_of, contexts=contexts)
+
+
+class DisplayedOrder:
+    """What was displayed in which order, and what was not: lists followed by other candidates.
+
+    Displayed documents have the label 1; after them come up to as many candidates of the query that
+    were not displayed, drawn anew each time, with the label 0.
+    """
+
+    def __init__(self, log: ClickLog, dataset: Dataset) -> None:
+        require_comparisons(log.lists)
+        self.lists, self._sessions = log.lists, log.sessions_per_list
+        self._cumulative = np.cumsum(self._sessions)
+        self._starts = dataset.offsets[log.lists.queries]
+        self._lengths = dataset.lengths[log.lists.queries]
+
+    def draw(self, size: int, rng: np.random.Generator) -> Batch:
+        """Draw lists in proportion to their sessions."""
+        tickets = rng.integers(self._cumulative[-1], size=size)
+        chosen = np.searchsorted(self._cumulative, tickets, side="right")
+        return self._batch(chosen, size, rng)
+
+    def everything(self, size: int, rng: np.random.Generator) -> Batch:
+        """Every list once."""
+        return self._batch(np.arange(len(self.lists)), len(self.lists), rng)
+
+    def _batch(self, chosen: NDArray[np.integer], drawn: int, rng: np.random.Generator) -> Batch:
+        shown = self.lists.documents[chosen]
+        luck = rng.random(shown.shape)
+        others = self._starts[chosen, None] + (luck * self._lengths[chosen, None]).astype(np.int64)
+        seen = (others[:, :, None] == shown[:, None, :]).any(axis=2)
+        others = np.where(seen, PADDING, others).astype(np.int32)
+        documents = np.concatenate([shown, others], axis=1)
+        labels = np.zeros(documents.shape, dtype=np.float32)
+        labels[:, : shown.shape[1]] = shown != PADDING
+        return Batch(documents, labels, drawn, queries=self.lists.queries[chosen])
 
 
 class EstimatedRelevance(Labelled):

@@ -9,7 +9,7 @@ click is worth (`correction`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -87,7 +87,7 @@ class Loop:
     ) -> None:
         self.device = choose_device(settings.device) if device is None else device
         self.ranker, self.correction = ranker, correction
-        self.settings = settings
+        self.settings = settings = settings.suited(correction.suits)
         self.history = History()
         self.name = ""
         """The method, for who watches several."""
@@ -96,6 +96,7 @@ class Loop:
         self._validation = validation
         self._rng = np.random.default_rng(settings.seed)
         self._best: dict[str, Tensor] | None = None
+        self._believed: dict[str, Tensor] = {}
         self._loss = torch.zeros(())
         # A ranker that takes everything at once is solved for by every worker alike.
         self._workers = Workers() if ranker.at_once else Workers.current()
@@ -207,7 +208,9 @@ class Loop:
         if self._best is None or value > validation.value(self.history.best_measured):
             self.history.best_measured = measured
             self.history.best_value, self.history.best_step = value, step
-            self._best = {name: t.detach().clone() for name, t in self.ranker.tensors().items()}
+            self._best = _copied(self.ranker.tensors())
+            if self.correction.is_likelihood:
+                self._believed = _copied(self.correction.state())
 
     def _finish(self) -> History:
         if self.history.clicked == 0:
@@ -219,12 +222,14 @@ class Loop:
             logger.warning("left out %d steps with infinite gradients", self.history.left_out)
         if not self.ranker.is_finite():
             raise SettingsError(
-                f"training diverged at learning rate {self.settings.learning_rate:g}; lower it"
+                f"training diverged at learning rate {self.settings.rate:g}; lower it"
             )
         if self._best is None:
             self.history.best_step = self.steps
         else:
             self.ranker.load_tensors(self._best)
+            if self._believed:
+                self.correction.load_state(self._believed)
         self.ranker.finish()
         return self.history
 
@@ -234,6 +239,7 @@ class Loop:
             "ranker": self.ranker.state(),
             "correction": self.correction.state(),
             "best": self._best or {},
+            "believed": self._believed,
         }
         tensors = {f"{group}.{k}": v for group, held in groups.items() for k, v in held.items()}
         values = {
@@ -251,7 +257,12 @@ class Loop:
         self._rng.bit_generator.state = saved.values["random"]
         self.history = History(**saved.values["history"])
         self._best = saved.group("best") or None
+        self._believed = saved.group("believed")
         return int(saved.values["step"])
+
+
+def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in tensors.items()}
 
 
 @dataclass(frozen=True)

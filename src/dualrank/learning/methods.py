@@ -15,11 +15,15 @@ from numpy.typing import NDArray
 
 from dualrank.corrections.correction import Correction
 from dualrank.corrections.dual import DualLearning
+from dualrank.corrections.imitation import Imitation
 from dualrank.corrections.ipw import InversePropensity
+from dualrank.corrections.likelihood import Likelihood
 from dualrank.corrections.naive import Naive
 from dualrank.data.click_log import ClickLog
+from dualrank.data.dataset import Dataset
 from dualrank.errors import SettingsError
 from dualrank.learning.extracted_relevance import extract_relevance
+from dualrank.learning.feedback import DisplayedOrder, WholeFeedback
 
 if TYPE_CHECKING:
     from dualrank.learning.plan import Plan
@@ -40,6 +44,7 @@ class Method:
     takes: frozenset[str] = frozenset()
     needs: frozenset[str] = frozenset()
     extract: Extract | None = None
+    feedback: Callable[[ClickLog, Dataset], WholeFeedback] | None = None
 
 
 METHODS = {
@@ -47,6 +52,8 @@ METHODS = {
     for method in (
         # auto trains several of the others, and takes dual learning's options for that candidate.
         Method("auto", Naive, takes=frozenset({"position_model", "context"})),
+        Method("likelihood", Likelihood, takes=frozenset({"position_model", "context"})),
+        Method("imitation", Imitation, feedback=DisplayedOrder),
         Method("dla", DualLearning, takes=frozenset({"position_model", "context"})),
         Method("ipw", InversePropensity, frozenset({"context"}), frozenset({"propensity"})),
         Method("naive", Naive),

@@ -151,7 +151,7 @@ class Plan:
             "method": self.way.name,
             "ranker": type(self.ranker).__name__,
             "ranker_settings": asdict(self.ranker),  # type: ignore[call-overload]
-            "settings": asdict(self.settings),
+            "settings": asdict(self.settings.suited(self.way.correction.suits)),
             "scaling": self.scaling,
             "validation": _validation_name(self.validation),
         }

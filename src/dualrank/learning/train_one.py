@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,16 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.scaling import Scaler
 from dualrank.errors import DataError, SettingsError
 from dualrank.evaluation.click_check import hold_out
-from dualrank.learning.feedback import EstimatedRelevance, Feedback, LoggedClicks
+from dualrank.learning.feedback import (
+    EstimatedRelevance,
+    Feedback,
+    LoggedClicks,
+    WholeFeedback,
+)
 from dualrank.learning.loop import Loop, Progress, Watch
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
-from dualrank.learning.validation import OnGrades, OnHeldOutClicks, Validation
-from dualrank.propensity.propensity import Propensity
+from dualrank.learning.validation import OnGrades, OnHeldOutClicks, OnLikelihood, Validation
 from dualrank.rankers.ranker import Ranker
 from dualrank.version import __version__
 
@@ -55,11 +58,7 @@ def train_one(
         if plan.way.extract is not None:
             log, relevance = plan.way.extract(log, plan)
         log, held_out = hold_out(log, plan.held_out, settings.seed)
-        feedback: Feedback = (
-            LoggedClicks(log, plan.context)
-            if relevance is None
-            else EstimatedRelevance(log, relevance)
-        )
+        feedback: Feedback = _labels(log, dataset, plan, relevance)
     elif plan.held_out or plan.way.extract is not None or checkpoint is not None:
         raise SettingsError(
             f"{type(source).__name__} is no click log: nothing can be held out or extracted from "
@@ -85,9 +84,7 @@ def train_one(
         feedback,
         correction,
         settings,
-        validation=_validation(
-            plan, features, scaler, held_out, relevance, believed=correction.propensity
-        ),
+        validation=_validation(plan, dataset, features, scaler, held_out, relevance, correction),
     )
     loop.name = plan.way.name
     history = loop.run(
@@ -146,18 +143,32 @@ def _identity(described: dict[str, Any]) -> dict[str, Any]:
     return {**identity, "settings": settings}
 
 
+def _labels(
+    log: ClickLog, dataset: Dataset, plan: Plan, relevance: NDArray[np.float32] | None
+) -> WholeFeedback:
+    """What is learned from, of a log or a part of it."""
+    if relevance is not None:
+        return EstimatedRelevance(log, relevance)
+    if plan.way.feedback is not None:
+        return plan.way.feedback(log, dataset)
+    return LoggedClicks(log, plan.context)
+
+
 def _validation(
     plan: Plan,
+    dataset: Dataset,
     features: NDArray[np.float32],
     scaler: Scaler,
     held_out: ClickLog | None,
     relevance: NDArray[np.float32] | None,
-    believed: Callable[[], Propensity | None],
+    correction: Correction,
 ) -> Validation | None:
     if isinstance(plan.validation, Dataset):
         scaled = scaler.transform(plan.validation.features)
         return OnGrades(scaled, plan.validation, plan.settings.metric)
     if held_out is None:
         return None
+    if correction.is_likelihood:
+        return OnLikelihood(features, _labels(held_out, dataset, plan, relevance), correction)
     limit = plan.settings.max_weight
-    return OnHeldOutClicks(features, held_out, believed, limit, relevance)
+    return OnHeldOutClicks(features, held_out, correction.propensity, limit, relevance)

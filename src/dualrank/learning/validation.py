@@ -6,12 +6,16 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from dualrank.corrections.correction import Correction
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
+from dualrank.data.lists import RankedLists
 from dualrank.errors import DataError
 from dualrank.evaluation.evaluator import Evaluator
+from dualrank.learning.feedback import WholeFeedback
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.ranker import Ranker
 
@@ -46,6 +50,33 @@ class OnGrades:
 
     def value(self, measured: list[float]) -> float:
         """The metric."""
+        return measured[0]
+
+
+class OnLikelihood:
+    """How likely what was held out is, by ranker and correction together: minus the loss per label.
+
+    What the ranker is judged with is what was believed at the same step, so that nothing is valued
+    anew.
+    """
+
+    def __init__(
+        self, features: NDArray[np.float32], held_out: WholeFeedback, correction: Correction
+    ) -> None:
+        self._features, self._correction = features, correction
+        batch = held_out.everything(1, np.random.default_rng(0))
+        assert batch.queries is not None, "whole feedback names its queries"
+        self._batch, self._lists = batch, RankedLists(batch.documents, batch.queries)
+
+    def measure(self, ranker: Ranker) -> list[float]:
+        """The log-likelihood per label."""
+        scores = torch.from_numpy(ranker.predict_lists(self._features, self._lists))
+        device = self._correction.device
+        signal = self._correction.signal(scores.to(device), self._batch.to(device))
+        return [-float(signal.loss) / float(self._batch.labels.sum())]
+
+    def value(self, measured: list[float]) -> float:
+        """As it was measured."""
         return measured[0]
 
 

@@ -78,7 +78,7 @@ class Network(Ranker):
         self._to(features.device)
         self._features = features
         parameters = [*self.weights, *self.biases]
-        self._optimizer = Optimizer(parameters, settings.learning_rate, settings)
+        self._optimizer = Optimizer(parameters, settings.rate, settings)
 
     def score(self, shown: Shown) -> Tensor:
         """Row by row; padding is never scored."""

@@ -61,7 +61,7 @@ class Optimizer:
 
     @torch.no_grad()
     def _move(self, gradients: Sequence[Tensor], scale: float, rate: float) -> None:
-        decay = self._settings.weight_decay
+        decay = self._settings.decay
         for index, (parameter, gradient) in enumerate(zip(self.parameters, gradients, strict=True)):
             factor = scale
             if decay and parameter.ndim > 1:

@@ -47,8 +47,8 @@ def candidates(method: str, given: Hyperparameters) -> list[tuple[dict[str, Any]
         return [({"C": C}, replace(given, C=C)) for C in C_VALUES]
     if ranker == "initial":
         return [({}, given)]
-    ratio = given.training.propensity_rate / given.training.learning_rate
-    rates = sorted({*LEARNING_RATES, given.training.learning_rate})
+    ratio = given.training.propensity_rate / given.training.rate
+    rates = sorted({*LEARNING_RATES, given.training.rate})
     return [
         (
             {"hidden": list(hidden), "learning_rate": rate},
