@@ -13,14 +13,9 @@ from dualrank.evaluation.evaluator import evaluate, evaluate_per_query
 from dualrank.learning.fit import fit
 from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.runner import run
-from dualrank.reproduce.scenarios import (
-    RANKER,
-    Scenarios,
-    logging_lists,
-    scenario_data,
-    scenario_rows,
-    shuffled_truth,
-)
+from dualrank.reproduce.scenario_logs import scenario_data, shuffled_truth
+from dualrank.reproduce.scenario_rankers import RANKER, logging_lists
+from dualrank.reproduce.scenarios import Scenarios, scenario_rows
 from dualrank.reproduce.simulation import simulate
 from dualrank.settings import TrainingSettings
 

@@ -11,6 +11,7 @@ from .models.pair_parameter import PairParameter as PairParameter
 from .models.registry import MODELS as MODELS
 from .models.registry import click_model as click_model
 from .models.registry import load_click_model as load_click_model
+from .position_based import EYE_TRACKING as EYE_TRACKING
 from .position_based import PositionBasedUser as PositionBasedUser
 from .sampling import sample_log as sample_log
 from .user import User as User

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dualrank.clicks.browsing import Pages
 from dualrank.clicks.user import User
@@ -20,11 +21,16 @@ def sample_log(
     user: User,
     sessions: int,
     seed: int | np.random.Generator = 0,
+    *,
+    weights: NDArray[np.floating] | None = None,
 ) -> ClickLog:
-    """Let `sessions` users look at lists drawn uniformly, and log what they did."""
+    """Let `sessions` users look at lists, and log what they did.
+
+    Lists are drawn uniformly, or in proportion to `weights`.
+    """
     rng = np.random.default_rng(seed)
     pages = user.browse(lists.gather(dataset.require_grades()), lists.mask, dataset.max_grade)
-    return sample_sessions(pages, lists, sessions, rng, dataset.catalogue)
+    return sample_sessions(pages, lists, sessions, rng, dataset.catalogue, weights)
 
 
 def sample_sessions(
@@ -33,9 +39,13 @@ def sample_sessions(
     sessions: int,
     rng: np.random.Generator,
     catalogue: Catalogue | None,
+    weights: NDArray[np.floating] | None = None,
 ) -> ClickLog:
-    """Sessions on lists drawn uniformly, where `pages` says how each list is clicked."""
-    chosen = rng.integers(len(lists), size=sessions).astype(np.int32)
+    """Sessions on lists drawn by `weights` or uniformly, clicked as `pages` says of each list."""
+    if weights is None:
+        chosen = rng.integers(len(lists), size=sessions).astype(np.int32)
+    else:
+        chosen = rng.choice(len(lists), sessions, p=weights / weights.sum()).astype(np.int32)
     clicks = np.empty((sessions, lists.depth), dtype=bool)
     for start in range(0, sessions, SESSIONS_PER_BLOCK):
         block = slice(start, start + SESSIONS_PER_BLOCK)

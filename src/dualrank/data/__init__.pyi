@@ -1,4 +1,5 @@
 from .click_log import ClickLog as ClickLog
+from .click_log import Column as Column
 from .dataset import Dataset as Dataset
 from .dataset import Splits as Splits
 from .features import read_features as read_features

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from markupsafe import Markup
@@ -20,34 +20,22 @@ from numpy.typing import NDArray
 
 import dualrank as dr
 from dualrank import report
-from dualrank.clicks import CascadeUser, PositionBasedUser, TrustingUser, User
-from dualrank.data import (
-    ClickLog,
-    Dataset,
-    RankedLists,
-    join_lists,
-    shuffle_lists,
-    top_lists,
-)
 from dualrank.diagnostics import JOINT
 from dualrank.errors import SettingsError
-from dualrank.learning import Judgments, Plan, Progress, candidates, choose, part_of
-from dualrank.propensity import Propensity
+from dualrank.learning import Plan, Progress, candidates, choose, part_of
 from dualrank.report import Results, Sheet
-from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.experiment import Task, Trained, require_known
-from dualrank.reproduce.simulation import DEPTH, Simulation, SimulationExperiment, simulation_of
+from dualrank.reproduce.scenario_logs import SCENARIOS, scenario_data
+from dualrank.reproduce.scenario_rankers import RANKER
+from dualrank.reproduce.simulation import SimulationExperiment
 from dualrank.reproduce.table_2_rows import judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Logger = Literal["random", "initial", "linear", "network", "three networks"]
 METRIC = "ndcg@10"
 METRICS = [METRIC, "err@10"]
-COPIES_SHUFFLED = 20
-RANKER = dr.DNN((64, 32))
-STEPS, STEPS_OF_LOGGERS = 2_000, 1_500
+STEPS = 2_000
 HELD_OUT = 0.2
 HEADINGS = {"naive": "naive", "truth": "IPW, truth", "dla": "DLA", "auto": "auto"}
 # Colour, marker and place within the row; what auto took lies on top of something else.
@@ -66,32 +54,6 @@ _ROWS = Markup(
     "speaks against weights by position. <i>Diagnose</i> sees the log and the features, and no "
     "ranker of this table."
 )
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """Who ranked what was logged, who clicked, what the learner sees, and how much of it."""
-
-    title: str
-    logger: Logger = "initial"
-    user: User = field(default_factory=PositionBasedUser)
-    features: float = 1.0
-    sessions: int = 1_000_000
-
-
-SCENARIOS = {
-    "random-logger": Scenario("random logger", logger="random"),
-    "initial-ranker": Scenario("initial ranker, on 1% of the labels"),
-    "linear-logger": Scenario("linear ranker on all labels", logger="linear"),
-    "network-logger": Scenario("DNN on all labels", logger="network"),
-    "hidden-features": Scenario("half of the features hidden", features=0.5),
-    "trust-bias": Scenario("trust bias", user=TrustingUser()),
-    "cascade": Scenario("cascade clicks", user=CascadeUser()),
-    "few-sessions": Scenario("1,000 sessions only", sessions=1_000),
-    "10k-sessions": Scenario("10,000 sessions only", sessions=10_000),
-    "100k-sessions": Scenario("100,000 sessions only", sessions=100_000),
-    "three-networks": Scenario("three DNNs on all labels in turn", logger="three networks"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,83 +175,6 @@ class Scenarios(SimulationExperiment):
             version=settings["version"],
             command=settings.get("command", ""),
         )
-
-
-@dataclass(frozen=True)
-class ScenarioData:
-    """What a scenario gives to learn from, and to judge by."""
-
-    log: ClickLog
-    train: Dataset
-    test: Dataset
-    truth: Propensity
-
-
-def scenario_data(name: str, collection: Collection, seed: int) -> ScenarioData:
-    """The log of a scenario, with the features that the learner sees."""
-    scenario, simulation = SCENARIOS[name], simulation_of(collection, seed)
-    lists = logging_lists(scenario.logger, simulation, seed)
-    rng = np.random.default_rng([seed, 0x_5CE])
-    log = dr.sample_log(simulation.train, lists, scenario.user, scenario.sessions, rng)
-    truth = shuffled_truth(simulation.train, lists, scenario.user, rng)
-    train, test = _seen((simulation.train, simulation.test), scenario.features, seed)
-    return ScenarioData(log, train, test, truth)
-
-
-def logging_lists(kind: Logger, simulation: Simulation, seed: int) -> RankedLists:
-    """What the logging ranker displayed for the training queries."""
-    train = simulation.train
-    if kind == "initial":
-        return simulation.lists
-    if kind == "random":
-        luck = np.random.default_rng([seed, 0x_10C]).random(train.document_count)
-        return top_lists(train, luck, DEPTH)
-    if kind == "linear":
-        return top_lists(train, _scores_by_grades(train, dr.Linear(), seed), DEPTH)
-    seeds = [seed] if kind == "network" else [seed, seed + 1_000, seed + 2_000]
-    scores = [_scores_by_grades(train, RANKER, s) for s in seeds]
-    return join_lists([top_lists(train, s, DEPTH) for s in scores])
-
-
-def _scores_by_grades(train: Dataset, ranker: dr.DNN | dr.Linear, seed: int) -> NDArray[np.float32]:
-    """The scores of a ranker that knows every label."""
-    everything = top_lists(train, np.zeros(train.document_count), int(train.lengths.max()))
-    model = dr.fit(
-        Judgments(train, everything),
-        train,
-        method="naive",
-        ranker=ranker,
-        validation=0,
-        scaling="none",
-        settings=dr.TrainingSettings(steps=STEPS_OF_LOGGERS, seed=seed),
-    )
-    return model.predict(train)
-
-
-def shuffled_truth(
-    dataset: Dataset, lists: RankedLists, user: User, rng: np.random.Generator
-) -> Propensity:
-    """What shuffling the lists would measure with any number of sessions.
-
-    For position-based users this is their examination, up to how well shuffling mixes; for others
-    it is the nearest thing that a curve can be.
-    """
-    shuffled = shuffle_lists(lists, COPIES_SHUFFLED, rng)
-    grades = shuffled.gather(dataset.require_grades())
-    pages = user.browse(grades, shuffled.mask, dataset.max_grade)
-    full = shuffled.mask.all(axis=1)
-    return Propensity.of(pages.marginal()[full].mean(axis=0), method="truth")
-
-
-def _seen(parts: tuple[Dataset, Dataset], share: float, seed: int) -> tuple[Dataset, Dataset]:
-    """Both data sets with the same share of their features, which is all that the learner sees."""
-    count = parts[0].feature_count
-    chosen = np.random.default_rng([seed, 0x_FEA]).permutation(count)[: round(share * count)]
-    columns = np.sort(chosen)
-    train, test = (
-        replace(part, features=np.ascontiguousarray(part.features[:, columns])) for part in parts
-    )
-    return train, test
 
 
 @dataclass(frozen=True)
