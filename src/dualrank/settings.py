@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from dualrank.errors import SettingsError
 from dualrank.evaluation.metric import Metric
@@ -72,8 +72,9 @@ class TrainingSettings:
 
     def suited(self, suits: Mapping[str, float]) -> TrainingSettings:
         """With what was left open as it suits; what was asked for stays."""
-        left_open = {name: value for name, value in USUAL.items() if getattr(self, name) is None}
-        return replace(self, **{name: suits.get(name, left_open[name]) for name in left_open})
+        usual = {**USUAL, **suits}
+        left_open: dict[str, Any] = {k: v for k, v in usual.items() if getattr(self, k) is None}
+        return replace(self, **left_open)
 
     @property
     def rate(self) -> float:

@@ -11,7 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dualrank.corrections.losses import softmax_loss
@@ -28,7 +30,8 @@ class Basis:
     """What a correction is built on: how deep lists are, and what was asked for.
 
     `log` is the part of the log that is trained on, where labels come from one. `context` is the
-    column of the log whose values are told apart.
+    column of the log whose values are told apart. `ground` is what is known of the documents of
+    each list beside their features.
     """
 
     depth: int
@@ -37,6 +40,7 @@ class Basis:
     propensity: Propensity | None = None
     position_model: str | None = None
     context: str | None = None
+    ground: NDArray[np.float32] | None = None
 
     @property
     def contexts(self) -> Column | None:
@@ -93,6 +97,10 @@ class Correction(ABC):
     def propensity(self) -> Propensity | None:
         """The examination that is believed, if any."""
         return None
+
+    def worth_of_ground(self) -> float:
+        """How many times the ground counts beside the ranker's scores, where there is one."""
+        return 1.0
 
     def state(self) -> dict[str, Tensor]:
         """What is believed and how far the way has been, for checkpoints."""

@@ -13,6 +13,8 @@ stand on. It is never better than the logging ranker.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from torch import Tensor
 
 from dualrank.corrections.correction import Basis, Correction
@@ -22,10 +24,14 @@ from dualrank.rankers.ranker import Signal
 
 
 class Imitation(Correction):
-    """Labels are 1 for documents in the order displayed, and 0 for those after them that were not."""
+    """Labels are 1 for what was displayed, in its order, and 0 for what stands after it.
+
+    The ground of a document, where it has one, is the log of how many it stands for.
+    """
 
     clicked_only = False
     is_likelihood = True
+    suits: Mapping[str, float] = {"weight_decay": 1e-3}
 
     @classmethod
     def build(cls, basis: Basis) -> Imitation:
@@ -34,5 +40,6 @@ class Imitation(Correction):
 
     def signal(self, scores: Tensor, shown: Shown) -> Signal:
         """The likelihood of the order displayed."""
-        loss = plackett_luce_loss(scores, shown.labels, shown)
+        known = scores if shown.ground is None else scores + shown.ground
+        loss = plackett_luce_loss(known, shown.labels, shown)
         return Signal(loss.value, loss.slope, loss.curvature, shown.labels.sum(), shown.labels)

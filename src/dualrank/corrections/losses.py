@@ -54,14 +54,14 @@ def plackett_luce_loss(scores: Tensor, targets: Tensor, shown: Shown) -> Loss:
 
     Targets are 1 for documents whose rank is known and 0 for those that came after them all.
     """
-    padding = ~shown.mask
-    known = scores.masked_fill(padding, -torch.inf)
+    known = scores.masked_fill(~shown.mask, -torch.inf)
     below = known.flip(-1).logcumsumexp(-1).flip(-1)
-    log_p = (known - below).masked_fill(padding, 0.0)
-    # P(x drawn at k) for every pair, because sums over e^{s_x} and 1/D_k apart would overflow.
-    later = torch.ones(scores.shape[-1], scores.shape[-1], device=scores.device).triu()
-    at_rank = torch.exp(known[..., None, :] - below[..., :, None]).nan_to_num(0.0) * later
-    at_rank = at_rank * targets[..., :, None]
+    log_p = (known - below).masked_fill(~shown.mask, 0.0)
+    # P(x drawn at k) for every pair, because sums over e^{s_x} and 1/D_k apart would overflow. Only
+    # ranks that are known are drawn at, and these stand first.
+    ranks = int((targets != 0).any(dim=0).sum())
+    at = below[:, :ranks].masked_fill(targets[:, :ranks] == 0, torch.inf)
+    at_rank = torch.exp(known[:, None, :] - at[:, :, None]).triu() * targets[:, :ranks, None]
     drawn = at_rank.sum(dim=-2)
     return Loss(
         value=-(targets * log_p).sum(),

@@ -91,6 +91,7 @@ class Labelled:
         *,
         list_of: NDArray[np.integer] | None = None,
         contexts: NDArray[np.int32] | None = None,
+        ground: NDArray[np.float32] | None = None,
     ) -> None:
         self.lists = lists
         self._labels = labels.astype(np.float32)
@@ -98,6 +99,7 @@ class Labelled:
         self._cumulative = np.cumsum(sessions)
         self._list_of = np.arange(len(lists)) if list_of is None else list_of
         self._contexts = contexts
+        self._ground = ground
 
     def draw(self, size: int, rng: np.random.Generator) -> Batch:
         """Draw lists in proportion to their sessions."""
@@ -108,6 +110,7 @@ class Labelled:
             self._labels[chosen],
             size,
             None if self._contexts is None else self._contexts[chosen],
+            ground=None if self._ground is None else self._ground[self._list_of[chosen]],
         )
 
     def everything(self, size: int, rng: np.random.Generator) -> Batch:
@@ -118,6 +121,7 @@ class Labelled:
             int(self._cumulative[-1]),
             self._contexts,
             self.lists.queries[self._list_of],
+            None if self._ground is None else self._ground[self._list_of],
         )
 
 
@@ -143,10 +147,16 @@ class LoggedClicks(Labelled):
     The loss is linear in clicks, so the expected gradient is that of drawing single sessions, with
     less noise: all sessions of a list speak at once. (With the normalisation by `clicks` it is not
     quite linear, and the two differ.) Where a `context` column of the log tells sessions apart, a
-    list is drawn with one of its contexts, and speaks for the sessions in that.
+    list is drawn with one of its contexts, and speaks for the sessions in that. `ground` is what is
+    known of the documents of each list beside their features.
     """
 
-    def __init__(self, log: ClickLog, context: str | None = None) -> None:
+    def __init__(
+        self,
+        log: ClickLog,
+        context: str | None = None,
+        ground: NDArray[np.float32] | None = None,
+    ) -> None:
         if not log.clicks.any():
             raise DataError(
                 f"none of the {log.sessions} sessions has a click: there is nothing to learn from"
@@ -158,14 +168,17 @@ class LoggedClicks(Labelled):
         else:
             list_of, contexts, clicks, sessions = _by_context(log, context)
         mean = clicks / np.maximum(sessions, 1)[:, None]
-        super().__init__(log.lists, mean, sessions, list_of=list_of, contexts=contexts)
+        super().__init__(
+            log.lists, mean, sessions, list_of=list_of, contexts=contexts, ground=ground
+        )
 
 
 class DisplayedOrder:
     """What was displayed in which order, and what was not: lists followed by other candidates.
 
-    Displayed documents have the label 1; after them come up to as many candidates of the query that
-    were not displayed, drawn anew each time, with the label 0.
+    Displayed documents have the label 1. After them, with the label 0, come as many candidates of
+    the query as a list is deep, drawn anew each time, but for those that were displayed. Each
+    stands for as many that were not drawn, which its `ground` says: the log of their number.
     """
 
     def __init__(self, log: ClickLog, dataset: Dataset) -> None:
@@ -186,15 +199,15 @@ class DisplayedOrder:
         return self._batch(np.arange(len(self.lists)), len(self.lists), rng)
 
     def _batch(self, chosen: NDArray[np.integer], drawn: int, rng: np.random.Generator) -> Batch:
-        shown = self.lists.documents[chosen]
-        luck = rng.random(shown.shape)
-        others = self._starts[chosen, None] + (luck * self._lengths[chosen, None]).astype(np.int64)
+        shown, lengths = self.lists.documents[chosen], self._lengths[chosen, None]
+        others = self._starts[chosen, None] + (rng.random(shown.shape) * lengths).astype(np.int64)
         seen = (others[:, :, None] == shown[:, None, :]).any(axis=2)
-        others = np.where(seen, PADDING, others).astype(np.int32)
-        documents = np.concatenate([shown, others], axis=1)
+        documents = np.hstack([shown, np.where(seen, PADDING, others)]).astype(np.int32)
         labels = np.zeros(documents.shape, dtype=np.float32)
         labels[:, : shown.shape[1]] = shown != PADDING
-        return Batch(documents, labels, drawn, queries=self.lists.queries[chosen])
+        ground = np.zeros(documents.shape, dtype=np.float32)
+        ground[:, shown.shape[1] :] = np.log(lengths / shown.shape[1])
+        return Batch(documents, labels, drawn, queries=self.lists.queries[chosen], ground=ground)
 
 
 class EstimatedRelevance(Labelled):

@@ -156,7 +156,10 @@ class Loop:
         return self._finish()
 
     def _run_steps(self, saves: _Saves, progress: Progress | None, watch: Watch | None) -> None:
-        for step in range(saves.resume() + 1, self.steps + 1):
+        done = saves.resume()
+        if done == 0 and self._validation and self.correction.is_likelihood:
+            self._keep_if_best(0, self._validation)
+        for step in range(done + 1, self.steps + 1):
             random = self._rng.bit_generator.state
             try:
                 self.step((step - 1) / self.steps)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dualrank.corrections.correction import Correction
 from dualrank.corrections.dual import DualLearning
+from dualrank.corrections.grounded import GroundedLikelihood
 from dualrank.corrections.imitation import Imitation
 from dualrank.corrections.ipw import InversePropensity
 from dualrank.corrections.likelihood import Likelihood
@@ -36,7 +37,8 @@ class Method:
     """A correction, the options of a plan that it takes or needs, and what stands for clicks.
 
     `extract` gives the part of a log to learn from and a relevance for each of its documents, which
-    is learned from in the place of clicks.
+    is learned from in the place of clicks. `feedback` makes labels of a log that are no clicks.
+    `ground` is the method of the ranker that is trained before, on whose scores this one stands.
     """
 
     name: str
@@ -45,6 +47,12 @@ class Method:
     needs: frozenset[str] = frozenset()
     extract: Extract | None = None
     feedback: Callable[[ClickLog, Dataset], WholeFeedback] | None = None
+    ground: str | None = None
+
+    @property
+    def needs_log(self) -> bool:
+        """Whether it learns from a click log only, and from no other source of labels."""
+        return bool(self.extract or self.feedback or self.ground)
 
 
 METHODS = {
@@ -54,6 +62,12 @@ METHODS = {
         Method("auto", Naive, takes=frozenset({"position_model", "context"})),
         Method("likelihood", Likelihood, takes=frozenset({"position_model", "context"})),
         Method("imitation", Imitation, feedback=DisplayedOrder),
+        Method(
+            "grounded",
+            GroundedLikelihood,
+            takes=frozenset({"position_model", "context"}),
+            ground="imitation",
+        ),
         Method("dla", DualLearning, takes=frozenset({"position_model", "context"})),
         Method("ipw", InversePropensity, frozenset({"context"}), frozenset({"propensity"})),
         Method("naive", Naive),

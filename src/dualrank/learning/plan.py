@@ -82,6 +82,9 @@ class Plan:
                 f"a ranker of kind {self.ranker.kind} takes all clicks at once, so that nothing is "
                 f"learned beside it as by {method.name}; use method ipw or naive"
             )
+        if method.ground is not None:
+            # Refused now where what is learned and its ground could not become one ranker.
+            self.ranker.build(1).plus(self.ranker.build(1), 1.0)
         if not isinstance(self.validation, Dataset):
             if not 0 <= self.validation < 1:
                 raise SettingsError(f"validation is a share between 0 and 1, not {self.validation}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ from dualrank.learning.feedback import (
     LoggedClicks,
     WholeFeedback,
 )
-from dualrank.learning.loop import Loop, Progress, Watch
+from dualrank.learning.logging_scores import Ground
+from dualrank.learning.loop import Loop, Progress, Watch, part_of
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
 from dualrank.learning.validation import OnGrades, OnHeldOutClicks, OnLikelihood, Validation
@@ -37,29 +38,44 @@ def train_one(
     plan: Plan,
     *,
     start: Model | None = None,
+    ground: Model | None = None,
     checkpoint: Path | None = None,
     progress: Progress | None = None,
     watch: Watch | None = None,
 ) -> Model:
     """Train by one method; what is held out of a log keeps the best ranker.
 
-    With `start`, its scaling, ranker and examination are where the training begins.
+    With `start`, its scaling, ranker and examination are where the training begins. `ground` is the
+    model that a method with a ground stands on; it is trained first where it is not given.
     """
+    if plan.way.ground is not None and ground is None:
+        ground = train_one(
+            source,
+            dataset,
+            plan.for_method(plan.way.ground),
+            checkpoint=checkpoint and checkpoint.with_stem(f"{checkpoint.stem}-{plan.way.ground}"),
+            progress=part_of(progress, 0, 2),
+            watch=watch,
+        )
+        progress = part_of(progress, 1, 2)
     settings = plan.settings
     kind = plan.scaling if plan.ranker.makes.scaled else "none"
     scaler = Scaler.fit(dataset.features, kind=kind) if start is None else start.scaler
     features = scaler.transform(dataset.features)
     described: dict[str, Any] = {**plan.describe(), "scaling": scaler.kind, "version": __version__}
     log = held_out = relevance = None
+    labels = _Labels(dataset, plan)
     if isinstance(source, ClickLog):
         described["data"] = fingerprint(source, dataset, plan.context)
         described["reading"] = None if source.reading is None else source.reading.to_dict()
         log = source
         if plan.way.extract is not None:
             log, relevance = plan.way.extract(log, plan)
+        below = None if ground is None else Ground.of(ground, log.lists, dataset)
+        labels = _Labels(dataset, plan, relevance, below)
         log, held_out = hold_out(log, plan.held_out, settings.seed)
-        feedback: Feedback = _labels(log, dataset, plan, relevance)
-    elif plan.held_out or plan.way.extract is not None or checkpoint is not None:
+        feedback: Feedback = labels.of(log)
+    elif plan.held_out or plan.way.needs_log or checkpoint is not None:
         raise SettingsError(
             f"{type(source).__name__} is no click log: nothing can be held out or extracted from "
             "it, and no checkpoint holds its state; give judged queries, or validation=0"
@@ -73,6 +89,7 @@ def train_one(
         plan.propensity,
         plan.position_model,
         plan.context,
+        None if log is None else labels.ground_of(log),
     )
     correction = plan.way.correction.build(basis)
     ranker = plan.ranker.build(scaler.output_count, settings.seed)
@@ -84,7 +101,7 @@ def train_one(
         feedback,
         correction,
         settings,
-        validation=_validation(plan, dataset, features, scaler, held_out, relevance, correction),
+        validation=_validation(plan, features, scaler, held_out, labels, correction),
     )
     loop.name = plan.way.name
     history = loop.run(
@@ -93,8 +110,34 @@ def train_one(
     learned = correction.propensity()
     if learned is not None and plan.propensity is None and log is not None:
         learned = replace(learned, sessions=log.sessions)
-    described |= {"device": str(loop.device), "history": asdict(history), **loop.ranker.outcome()}
-    return Model(loop.ranker, scaler, learned, dataset.feature_names, described, plan.ranker.kind)
+    described |= {"device": str(loop.device), "history": asdict(history), **ranker.outcome()}
+    if labels.ground is not None:
+        worth = correction.worth_of_ground()
+        ranker = ranker.plus(labels.ground.model.ranker, worth / labels.ground.scale)
+        described["worth_of_ground"] = worth
+    return Model(ranker, scaler, learned, dataset.feature_names, described, plan.ranker.kind)
+
+
+@dataclass(frozen=True, eq=False)
+class _Labels:
+    """What is learned from, of a log or a part of it."""
+
+    dataset: Dataset
+    plan: Plan
+    relevance: NDArray[np.float32] | None = None
+    ground: Ground | None = None
+
+    def of(self, log: ClickLog) -> WholeFeedback:
+        """Clicks, or what stands for them."""
+        if self.relevance is not None:
+            return EstimatedRelevance(log, self.relevance)
+        if self.plan.way.feedback is not None:
+            return self.plan.way.feedback(log, self.dataset)
+        return LoggedClicks(log, self.plan.context, self.ground_of(log))
+
+    def ground_of(self, log: ClickLog) -> NDArray[np.float32] | None:
+        """What the lists stand on, if anything."""
+        return None if self.ground is None else self.ground.under(log.lists, self.dataset)
 
 
 def _go_on(start: Model, plan: Plan, ranker: Ranker, correction: Correction) -> str:
@@ -143,24 +186,12 @@ def _identity(described: dict[str, Any]) -> dict[str, Any]:
     return {**identity, "settings": settings}
 
 
-def _labels(
-    log: ClickLog, dataset: Dataset, plan: Plan, relevance: NDArray[np.float32] | None
-) -> WholeFeedback:
-    """What is learned from, of a log or a part of it."""
-    if relevance is not None:
-        return EstimatedRelevance(log, relevance)
-    if plan.way.feedback is not None:
-        return plan.way.feedback(log, dataset)
-    return LoggedClicks(log, plan.context)
-
-
 def _validation(
     plan: Plan,
-    dataset: Dataset,
     features: NDArray[np.float32],
     scaler: Scaler,
     held_out: ClickLog | None,
-    relevance: NDArray[np.float32] | None,
+    labels: _Labels,
     correction: Correction,
 ) -> Validation | None:
     if isinstance(plan.validation, Dataset):
@@ -169,6 +200,6 @@ def _validation(
     if held_out is None:
         return None
     if correction.is_likelihood:
-        return OnLikelihood(features, _labels(held_out, dataset, plan, relevance), correction)
+        return OnLikelihood(features, labels.of(held_out), correction)
     limit = plan.settings.max_weight
-    return OnHeldOutClicks(features, held_out, correction.propensity, limit, relevance)
+    return OnHeldOutClicks(features, held_out, correction.propensity, limit, labels.relevance)

@@ -19,7 +19,8 @@ class Batch:
     """Lists with labels out of `drawn` sessions, as a source of labels draws them.
 
     `contexts` says in which context each list was shown, where the log tells them apart; `queries`
-    to which query it belongs, where a batch holds all that there is.
+    to which query it belongs, where a batch holds all that there is. `ground` is what is known of
+    each document beside its features, laid out like the lists.
     """
 
     documents: NDArray[np.int32]
@@ -27,6 +28,7 @@ class Batch:
     drawn: int
     contexts: NDArray[np.int32] | None = None
     queries: NDArray[np.int32] | None = None
+    ground: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -56,6 +58,7 @@ class Batch:
             labels=part(self.labels),
             contexts=part(self.contexts),
             queries=part(self.queries),
+            ground=part(self.ground),
         )
 
     def to(self, device: torch.device) -> Shown:
@@ -77,6 +80,7 @@ class Batch:
             cells=cells,
             contexts=None if self.contexts is None else tensor(self.contexts),
             queries=self.queries,
+            ground=None if self.ground is None else tensor(self.ground),
         )
 
 
@@ -94,6 +98,7 @@ class Shown:
     cells: Tensor | None = None
     contexts: Tensor | None = None
     queries: NDArray[np.int32] | None = None
+    ground: Tensor | None = None
 
     @property
     def full(self) -> bool:

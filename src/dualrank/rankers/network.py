@@ -203,6 +203,36 @@ class Network(Ranker):
             for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True))
         ]
 
+    def plus(self, other: Ranker, weight: float) -> Ranker:
+        """Both side by side, as one network: hidden layers are joined, and outputs are added.
+
+        It is the sum exactly, as long as neither score goes through an elu of its own.
+        """
+        if (
+            not isinstance(other, Network)
+            or len(self.sizes) != len(other.sizes)
+            or self.sizes[0] != other.sizes[0]
+            or self.elu_output
+            or other.elu_output
+        ):
+            return super().plus(other, weight)
+        hidden = zip(self.sizes[1:-1], other.sizes[1:-1], strict=True)
+        joined = Network((self.sizes[0], *(one + two for one, two in hidden), 1))
+        last = len(self.weights) - 1
+        for i in range(last + 1):
+            one, two = (self.weights[i], self.biases[i]), (other.weights[i], other.biases[i])
+            if i == last:
+                two = (two[0] * weight, two[1] * weight)
+            rows, columns = one[0].shape
+            # The first layer reads the same features, and the last writes to the same score.
+            weights, bias = joined.weights[i], joined.biases[i]
+            weights.zero_()
+            weights[:rows, :columns] += one[0]
+            weights[-len(two[0]) :, -two[0].shape[1] :] += two[0]
+            bias[:rows] += one[1]
+            bias[-len(two[1]) :] += two[1]
+        return joined
+
     def _to(self, device: torch.device) -> None:
         self.weights = [weight.to(device) for weight in self.weights]
         self.biases = [bias.to(device) for bias in self.biases]

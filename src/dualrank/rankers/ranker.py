@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dualrank.data.lists import RankedLists
+from dualrank.errors import SettingsError
 from dualrank.rankers.batch import Shown
 from dualrank.settings import TrainingSettings
 
@@ -152,6 +153,10 @@ class Ranker(ABC):
     def layers(self) -> list[Layer] | None:
         """The ranker as layers of a network on scaled features, for export; None if it is none."""
         return None
+
+    def plus(self, other: Ranker, weight: float) -> Ranker:
+        """The ranker whose scores are those of this one and `weight` times the other's."""
+        raise SettingsError(f"{type(self).__name__} and {type(other).__name__} do not add up")
 
     def is_finite(self) -> bool:
         """Whether what was learned holds numbers only."""

@@ -120,6 +120,14 @@ class SVMRanker(Ranker):
         gap, converged = self.proof.tolist()
         return {"C": self._settings.C, "duality_gap": gap, "converged": bool(converged)}
 
+    def plus(self, other: Ranker, weight: float) -> Ranker:
+        """w + weight · v."""
+        if not isinstance(other, SVMRanker):
+            return super().plus(other, weight)
+        both = SVMRanker(len(self.weights), self._settings)
+        both.weights = self.weights + weight * other.weights
+        return both
+
     def layers(self) -> list[Layer]:
         """One, without bias."""
         weight = self.weights.numpy().astype(np.float32)[None]
