@@ -36,9 +36,9 @@ from dualrank.learning import EstimatedRelevance, Plan
 from dualrank.learning.auto import harvested_propensity
 from dualrank.rankers import Shown, Signal
 from dualrank.reproduce.collection import Collection
+from dualrank.reproduce.method_comparison import HELD_OUT, STEPS
 from dualrank.reproduce.scenario_logs import SCENARIOS, ScenarioData, scenario_data
 from dualrank.reproduce.scenario_rankers import RANKER
-from dualrank.reproduce.scenarios import HELD_OUT, STEPS
 
 NAMES = ("hidden-features", "network-logger", "three-networks", "initial-ranker")
 STEPS_OF_SCORE = 20

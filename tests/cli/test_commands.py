@@ -32,6 +32,7 @@ COMMANDS = (
     "reproduce click-models",
     "generate-web",
     "reproduce drift",
+    "reproduce methods",
     "reproduce scenarios",
     "diagnose",
     "reduce",

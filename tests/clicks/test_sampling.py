@@ -58,6 +58,15 @@ def test_lists_are_shown_equally_often(data, lists):
     assert np.abs(log.sessions_per_list - SESSIONS * share).max() < 4.5 * error
 
 
+def test_lists_are_shown_as_often_as_their_weights_say(data, lists):
+    weights = np.arange(len(lists), dtype=float)
+    log = sample_log(data, lists, PositionBasedUser(), SESSIONS, 2, weights=weights)
+    share = weights / weights.sum()
+    error = np.sqrt(SESSIONS * share * (1 - share))
+    assert log.sessions_per_list[0] == 0
+    assert (np.abs(log.sessions_per_list - SESSIONS * share) <= 4.5 * error).all()
+
+
 def test_clicks_of_one_session_are_independent_given_the_list(data, lists):
     """Clicks on the first two positions of a list, over many sessions of that list alone."""
     number = int(np.flatnonzero(lists.mask[:, 1])[0])

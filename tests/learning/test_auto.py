@@ -1,11 +1,14 @@
 """`auto` corrects where held-out clicks support it, and stays naive where they do not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.sampling import sample_log
 from dualrank.clicks.users import CascadeUser
+from dualrank.data.click_log import Column
 from dualrank.data.dataset import Dataset
 from dualrank.data.interventions import join_lists
 from dualrank.data.lists import top_lists
@@ -75,6 +78,19 @@ def test_several_rankers_in_the_log_make_harvesting_a_candidate(data):
     assert "not_harvested" not in why
     svm = fit(log, data, method="auto", ranker=RankingSVM()).training["auto"]
     assert set(svm["leads"]) == {"ipw"}
+
+
+def test_a_context_is_for_those_candidates_that_learn_curves_by_it(data):
+    lists = join_lists([top_lists(data, data.features @ w) for w in ([0.5, 1.0], [0.5, -1.0])])
+    log = sample_log(data, lists, PositionBasedUser(), 200_000, 1)
+    device = Column(("desktop", "phone"), (np.arange(len(log.counts)) % 2).astype(np.int32))
+    plan = Plan(method="auto", context="device", position_model="contextual")
+    plans, _ = candidates(replace(log, columns={"device": device}), plan)
+    assert {name: each.context for name, each in plans.items()} == {
+        "naive": None,
+        "ipw": None,
+        "dla": "device",
+    }
 
 
 def test_a_blurred_harvest_is_no_candidate(data):

@@ -4,9 +4,25 @@ from pathlib import Path
 
 import pytest
 
+from dualrank.data.generator import Preset, generate_splits
 from dualrank.errors import SettingsError
 from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.oracle_mode import OracleMode
+from dualrank.reproduce.text_collection import TextCollection, TextSplits
+
+
+def test_texts_keep_a_tenth_of_their_training_queries_for_validation(monkeypatch, tmp_path):
+    (tmp_path / "msrd_movies").mkdir()
+    whole = generate_splits(Preset(8, 100, 1, 20))
+    texts = TextSplits(whole.train, whole.test)
+    monkeypatch.setattr(TextCollection, "load", lambda self, seed: texts)
+    collection = Collection("msrd-movies", tmp_path)
+    splits = collection.load(0)
+    assert [len(part) for part in (splits.train, splits.valid, splits.test)] == [90, 10, 20]
+    both = [*splits.valid.query_ids, *splits.train.query_ids]
+    assert both == whole.train.query_ids.tolist()
+    assert (collection.describe((0, 1)), collection.scaling) == ("msrd-movies", "log")
+    assert not collection.new_for_every_seed
 
 
 @pytest.mark.parametrize("seeds", [6, 10])

@@ -38,7 +38,8 @@ def candidates(log: ClickLog, plan: Plan) -> tuple[dict[str, Plan], str | None]:
     rest, _ = hold_out(log, plan.held_out, plan.settings.seed)
     harvested = harvested_propensity(rest, plan.settings.seed)
     if isinstance(harvested, Propensity):
-        plans["ipw"] = replace(plan.for_method("ipw", harvested), context=None)
+        common = replace(plan, context=None, position_model=None)
+        plans["ipw"] = common.for_method("ipw", harvested)
     if not (plan.ranker.makes.at_once and METHODS["dla"].correction.learns):
         plans["dla"] = plan.for_method("dla")
     return plans, None if isinstance(harvested, Propensity) else harvested

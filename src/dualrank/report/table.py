@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 
 BETTER, WORSE = "+", "−"
 _SUPERSCRIPT = {BETTER: "⁺", WORSE: "⁻", "": ""}
+_ARROW = {BETTER: "↑", WORSE: "↓", "": ""}
 
 
 @dataclass(frozen=True)
 class Cell:
     """A mean, its standard deviation (None with one value), and how it compares.
 
-    `mark` is `BETTER` or `WORSE` where a test found a difference, `best` says that no other row
-    has a better mean (see `with_best`). `unit` is written after the number.
+    `mark` is `BETTER` or `WORSE` where a test found a difference, and `other_mark` so where a test
+    against something else did; `best` says that no other row has a better mean (see `with_best`).
+    `unit` is written after the number.
     """
 
     mean: float
@@ -34,6 +36,7 @@ class Cell:
     best: bool = False
     decimals: int = 3
     unit: str = ""
+    other_mark: str = ""
 
     @classmethod
     def of(cls, values: Sequence[float], mark: str = "", decimals: int = 3, unit: str = "") -> Cell:
@@ -69,9 +72,14 @@ class Cell:
         return f"{self.spread:.{self.decimals}f}"
 
     @property
+    def arrow(self) -> str:
+        """The other mark, as printed."""
+        return _ARROW[self.other_mark]
+
+    @property
     def superscript(self) -> str:
-        """The mark as one raised character."""
-        return _SUPERSCRIPT[self.mark]
+        """Both marks, each as one raised character."""
+        return _SUPERSCRIPT[self.mark] + self.arrow
 
 
 @dataclass(frozen=True)
@@ -96,8 +104,8 @@ class Table:
 
     `corner` is the heading over the labels. The column `main` is tinted. Where a terminal is too
     narrow, the columns that stay are the first of `kept_first`. The columns in `words` hold text:
-    they are aligned at the left and wrap (`corner` may be one of them). `reference` and `alpha`
-    say what marked cells were tested against; `remark` is said below the table.
+    they are aligned at the left and wrap (`corner` may be one of them). `reference`, `alpha` and
+    `other_reference` say what marked cells were tested against; `remark` is said below the table.
     """
 
     columns: tuple[str, ...]
@@ -107,6 +115,7 @@ class Table:
     kept_first: Sequence[str] = ()
     words: Collection[str] = ()
     reference: str = ""
+    other_reference: str = ""
     alpha: float = 0.05
     remark: str = ""
 
@@ -117,11 +126,16 @@ class Table:
         parts = []
         if any(cell.spread is not None for cell in cells):
             parts.append("Mean ± standard deviation over seeds.")
-        if any(cell.mark for cell in cells):
-            parts.append(
-                f"{_SUPERSCRIPT[BETTER]} and {_SUPERSCRIPT[WORSE]}: significantly better and "
-                f"worse than {self.reference} (p ≤ {self.alpha:g})."
-            )
+        tests = (
+            (_SUPERSCRIPT, self.reference, any(cell.mark for cell in cells)),
+            (_ARROW, self.other_reference, any(cell.other_mark for cell in cells)),
+        )
+        parts += [
+            f"{signs[BETTER]} and {signs[WORSE]}: significantly better and worse than {reference} "
+            f"(p ≤ {self.alpha:g})."
+            for signs, reference, occurs in tests
+            if occurs
+        ]
         if any(cell.best for cell in cells):
             aside = "".join(f", {row.label} aside" for row in self.rows if row.aside)
             parts.append(f"Bold: the best{aside}.")

@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dualrank.data import PUBLIC_SETS, Dataset, Splits, generate_splits, load_public
 from dualrank.errors import SettingsError
+from dualrank.reproduce.text_collection import COLLECTIONS, TextCollection
 
 FOLDS = 5
+TEXTS = tuple(name for name in COLLECTIONS if name != "small-web")
+"""The collections of texts that are public; the small web is generated."""
 
 
 def sizes_of(parts: Mapping[str, Dataset], **more: Any) -> dict[str, Any]:
@@ -27,7 +32,8 @@ class Collection:
     """A generated collection by its preset, or a public one by its name under `root`.
 
     Without a `fold` the first seed takes fold 1, the next fold 2, and so on: cross-validation, in
-    which every query is tested once.
+    which every query is tested once. Collections of texts have one split, and the first tenth of
+    what would be their training queries validates.
     """
 
     name: str = "laptop"
@@ -40,8 +46,18 @@ class Collection:
         """Whether every seed is tested on other queries."""
         return self.root is None or self.fold is None
 
+    @property
+    def scaling(self) -> str:
+        """How features are scaled: the counts and lengths of texts have long tails."""
+        return "log" if self.root is not None and self.name in TEXTS else "standard"
+
     def load(self, seed: int) -> Splits:
         """The data of one seed."""
+        if self.root is not None and self.name in TEXTS:
+            texts = TextCollection(self.name, self.root).load(seed)
+            cut = len(texts.train) // 10
+            valid, train = np.split(np.arange(len(texts.train)), [cut])
+            return Splits(texts.train.take(train), texts.train.take(valid), texts.test)
         if self.root is not None:
             return load_public(self.name, self.root, self.fold or 1 + seed % FOLDS)
         return generate_splits(self.name, seed=seed, world=self.world)
@@ -59,5 +75,7 @@ class Collection:
         """What was used, for the reader of results."""
         if self.root is None:
             return f"generated, preset {self.name}, world {self.world}"
+        if self.name in TEXTS:
+            return self.name
         folds = [self.fold] if self.fold is not None else sorted(1 + s % FOLDS for s in seeds)
         return f"{self.name}, fold{'s' * (len(folds) > 1)} {', '.join(map(str, folds))}"

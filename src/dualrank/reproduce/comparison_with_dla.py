@@ -1,8 +1,8 @@
-"""Is a method really better or worse than dual learning?"""
+"""Is a method really better or worse than dual learning, or than another?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,32 +17,48 @@ PERMUTATIONS = 100_000
 
 
 def compare_with_dla(trained: Sequence[Trained], *, pool: bool) -> dict[str, Any]:
-    """Fisher's randomisation test of every method against dual learning, over queries.
+    """Every method against dual learning."""
+    return compare_with(REFERENCE, trained, pool=pool)
+
+
+def compare_with(
+    reference: str,
+    trained: Sequence[Trained],
+    *,
+    pool: bool,
+    permutations: int = PERMUTATIONS,
+) -> dict[str, Any]:
+    """Fisher's randomisation test of every method against one of them, over queries.
 
     `pool` joins the queries of all seeds, for data in which every seed has its own (new
     generated data, folds). Without it the seeds share their queries, and a query counts once, with
     its mean over the seeds. The test is about queries: it says whether these trained rankers differ
     on queries like these, not how much another training run would differ; the spread over seeds
-    shows that.
+    shows that. Seeds with which one of the two did not run take no part.
     """
     methods = list(dict.fromkeys(result.run.method for result in trained))
-    if REFERENCE not in methods:
+    if reference not in methods:
         return {}
-    values = {method: _per_query(trained, method, pool) for method in methods}
-    tests = {
-        method: {
-            metric: dr.fisher_test(ours, values[REFERENCE][metric], permutations=PERMUTATIONS)
-            for metric, ours in values[method].items()
-        }
+    of = {
+        method: {each.run.seed: each.per_query for each in trained if each.run.method == method}
         for method in methods
-        if method != REFERENCE
     }
+    tests = {}
+    for method in methods:
+        seeds = [seed for seed in of[method] if seed in of[reference]]
+        if method != reference and seeds:
+            ours, theirs = (_joined(of[name], seeds, pool) for name in (method, reference))
+            tests[method] = {
+                metric: dr.fisher_test(ours[metric], theirs[metric], permutations=permutations)
+                for metric in ours
+            }
+    whole = _joined(of[reference], list(of[reference]), pool)
     return {
-        "reference": REFERENCE,
+        "reference": reference,
         "test": "fisher",
         "alpha": ALPHA,
-        "permutations": PERMUTATIONS,
-        "queries": len(next(iter(values[REFERENCE].values()))),
+        "permutations": permutations,
+        "queries": len(next(iter(whole.values()))),
         "p_values": {
             method: {metric: test.p_value for metric, test in of_method.items()}
             for method, of_method in tests.items()
@@ -66,9 +82,10 @@ def compare_at_each(
     }
 
 
-def _per_query(
-    trained: Sequence[Trained], method: str, pool: bool
+def _joined(
+    of_seeds: Mapping[int, dict[str, NDArray[np.float64]]], seeds: Sequence[int], pool: bool
 ) -> dict[str, NDArray[np.float64]]:
-    of_method = [result.per_query for result in trained if result.run.method == method]
     join = np.concatenate if pool else lambda parts: np.mean(parts, axis=0)
-    return {metric: join([values[metric] for values in of_method]) for metric in of_method[0]}
+    return {
+        metric: join([of_seeds[seed][metric] for seed in seeds]) for metric in of_seeds[seeds[0]]
+    }

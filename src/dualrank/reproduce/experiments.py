@@ -15,8 +15,12 @@ EXPERIMENTS = {
         "dualrank.reproduce.drift:Drift",
         "Users change during training: the severity jumps, stays, and goes back slowly.",
     ),
+    "methods": (
+        "dualrank.reproduce.method_comparison:Methods",
+        "Every method on logs of many kinds of rankers and users, and on public collections.",
+    ),
     "scenarios": (
-        "dualrank.reproduce.scenarios:Scenarios",
+        "dualrank.reproduce.method_comparison:Scenarios",
         "Logs on which dual learning is right, and on which it is not.",
     ),
     "click-models": (

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,7 @@ from dualrank.reproduce.search_engine import users_of
 from dualrank.reproduce.simulation import DEPTH, Simulation, simulation_of
 
 COPIES_SHUFFLED = 20
+QUERIES = 8_000
 BAITED = 0.2
 """The share of documents that are clickbait."""
 TWENTY = (*EYE_TRACKING, *(0.6 / k for k in range(11, 21)))
@@ -64,10 +66,11 @@ class Crowd:
 class Scenario:
     """Who ranked what was logged, who clicked, what the learner sees, and how much of it.
 
-    `features` is the share of features that the learner sees; with `private`, the logging ranker
-    sees the others. `zipf`: the n-th query is asked in proportion to 1/n. `bait` is how likely
-    clickbait looks relevant that is not. `crowds` stand in the place of logger and user, and have
-    equal shares of the sessions; `context` is the column of the log that tells them apart.
+    `sessions` are those on generated data; public collections have as many per query as 8,000
+    queries would. `features` is the share of features that the learner sees; with `private`, the
+    logging ranker sees the others. `zipf`: the n-th query is asked in proportion to 1/n. `bait` is
+    how likely clickbait looks relevant that is not. `crowds` stand in the place of logger and user,
+    and have equal shares of the sessions; `context` is the column of the log that tells them apart.
     """
 
     title: str
@@ -119,7 +122,7 @@ SCENARIOS = {
         "two devices, one ranker", crowds=(DESKTOP, PHONE), context="device"
     ),
     "zipf-queries": Scenario("Zipf-distributed queries", zipf=True),
-    "clickbait": Scenario("clickbait", bait=0.4),
+    "clickbait": Scenario("clickbait", bait=0.1),
     "lists-of-5": Scenario("lists of 5", depth=5),
     "lists-of-20": Scenario("lists of 20", depth=20, user=PositionBasedUser(curve=TWENTY)),
 }
@@ -131,6 +134,7 @@ class ScenarioData:
 
     `logged` are the logging ranker's scores of the test documents, the mean of several rankers;
     nothing where luck ranked. `truth` has a curve for each value of `context`, if there is one.
+    `sizes` tell how large the collection is.
     """
 
     log: ClickLog
@@ -139,6 +143,7 @@ class ScenarioData:
     truth: Propensity
     logged: Scores | None
     context: str | None
+    sizes: dict[str, Any]
 
 
 def scenario_data(name: str, collection: Collection, seed: int) -> ScenarioData:
@@ -150,6 +155,9 @@ def scenario_data(name: str, collection: Collection, seed: int) -> ScenarioData:
     perceived = simulation.train
     if bait is not None:
         perceived = _with_bait(perceived, bait.train > 0, scenario.bait)
+    sessions = scenario.sessions // len(scenario.parts)
+    if collection.root is not None:
+        sessions = round(sessions * len(simulation.train) / QUERIES)
     rng = np.random.default_rng([seed, 0x_5CE])
     logs, lists, rankers = [], [], []
     for crowd in scenario.parts:
@@ -158,7 +166,6 @@ def scenario_data(name: str, collection: Collection, seed: int) -> ScenarioData:
             scores = [_liking(each, bait) for each in scores]
         rankers += scores
         lists.append(lists_of(simulation.train, scores, scenario.depth))
-        sessions = scenario.sessions // len(scenario.parts)
         weights = _zipf(lists[-1], seed) if scenario.zipf else None
         logs.append(dr.sample_log(perceived, lists[-1], crowd.user, sessions, rng, weights=weights))
     names = [crowd.name for crowd in scenario.parts]
@@ -174,6 +181,7 @@ def scenario_data(name: str, collection: Collection, seed: int) -> ScenarioData:
         _truth_of(curves, scenario.context),
         mean_of(rankers),
         scenario.context,
+        simulation.sizes,
     )
 
 

@@ -68,7 +68,7 @@ class SimulationExperiment(Experiment):
 @lru_cache(maxsize=1)
 def simulation_of(collection: Collection, seed: int) -> Simulation:
     """Made once per process and seed, for all methods and users."""
-    return simulate(collection.load(seed), seed)
+    return simulate(collection.load(seed), seed, scaling=collection.scaling)
 
 
 def simulate(
