@@ -99,7 +99,7 @@ class DualLearning(Correction):
         gradients = self.model.gradients(slope, step.drawn)
         self._optimizer.move(gradients, replace(step, clicks=clicks))
 
-    def propensity(self) -> Propensity:
+    def propensity(self) -> Propensity | None:
         """The learned curve."""
         return self.model.propensity()
 

@@ -40,6 +40,9 @@ class PositionModel(nn.Module, ABC):
         """∂l/∂φ for every parameter, from ∂l/∂g over `drawn` sessions."""
         return torch.autograd.grad(self(), list(self.parameters()), slope)
 
+    can_begin = False
+    """Whether it can begin with a curve."""
+
     def believe(self, propensity: Propensity) -> None:
         """Begin with this curve, where the form allows it."""
         raise SettingsError(f"{type(self).__name__} cannot begin with a curve; variables can")
@@ -57,6 +60,8 @@ class PositionModel(nn.Module, ABC):
 
 class PositionVariables(PositionModel):
     """A separate variable φ_i for every position, the model that the paper reports."""
+
+    can_begin = True
 
     def __init__(self, depth: int) -> None:
         super().__init__()
@@ -132,6 +137,8 @@ class ContextualPositions(PositionModel):
     The clicks of a context come in its share of the sessions only, so δ_c is held as u_c/√share_c,
     which moves it as fast as that context alone would move φ.
     """
+
+    can_begin = True
 
     def __init__(
         self,

@@ -81,7 +81,11 @@ class SimulatedClicks:
 
 
 class Labelled:
-    """Lists with labels that stay: drawn in proportion to their sessions."""
+    """Lists with labels that stay: drawn in proportion to their sessions.
+
+    Row r of labels, sessions and contexts belongs to list `list_of[r]`; `ground` has a row for
+    every list.
+    """
 
     def __init__(
         self,
@@ -92,9 +96,11 @@ class Labelled:
         list_of: NDArray[np.integer] | None = None,
         contexts: NDArray[np.int32] | None = None,
         ground: NDArray[np.float32] | None = None,
+        examined: NDArray[np.floating] | None = None,
     ) -> None:
         self.lists = lists
         self._labels = labels.astype(np.float32)
+        self._examined = None if examined is None else examined.astype(np.float32)
         self._sessions = sessions
         self._cumulative = np.cumsum(sessions)
         self._list_of = np.arange(len(lists)) if list_of is None else list_of
@@ -111,17 +117,20 @@ class Labelled:
             size,
             None if self._contexts is None else self._contexts[chosen],
             ground=None if self._ground is None else self._ground[self._list_of[chosen]],
+            examined=None if self._examined is None else self._examined[chosen],
         )
 
     def everything(self, size: int, rng: np.random.Generator) -> Batch:
         """All lists with the sums of their labels over sessions."""
+        sessions = self._sessions[:, None].astype(np.float32)
         return Batch(
             self.lists.documents[self._list_of],
-            self._labels * self._sessions[:, None].astype(np.float32),
+            self._labels * sessions,
             int(self._cumulative[-1]),
             self._contexts,
             self.lists.queries[self._list_of],
             None if self._ground is None else self._ground[self._list_of],
+            None if self._examined is None else self._examined * sessions,
         )
 
 
@@ -162,15 +171,37 @@ class LoggedClicks(Labelled):
                 f"none of the {log.sessions} sessions has a click: there is nothing to learn from"
             )
         require_comparisons(log.lists)
-        if context is None:
-            clicks, sessions = log.clicks_per_list, log.sessions_per_list
-            list_of = contexts = None
-        else:
-            list_of, contexts, clicks, sessions = _by_context(log, context)
-        mean = clicks / np.maximum(sessions, 1)[:, None]
+        list_of, contexts, group = _by_context(log, context)
+        sessions = np.bincount(group, log.counts, len(list_of)).astype(np.int64)
+        shares = _sums(log.clicks, log, group, len(list_of)) / np.maximum(sessions, 1)[:, None]
+        read = self.read(log)
         super().__init__(
-            log.lists, mean, sessions, list_of=list_of, contexts=contexts, ground=ground
+            log.lists,
+            shares,
+            sessions,
+            list_of=list_of,
+            contexts=contexts,
+            ground=ground,
+            examined=None
+            if read is None
+            else _sums(read, log, group, len(list_of)) / np.maximum(sessions, 1)[:, None],
         )
+
+    def read(self, log: ClickLog) -> NDArray[np.bool_] | None:
+        """What the sessions of each row of the log have surely read, if that is known."""
+        return None
+
+
+class ReadClicks(LoggedClicks):
+    """Clicks of users who read from the top, and what they read: all down to the last click."""
+
+    def read(self, log: ClickLog) -> NDArray[np.bool_]:
+        """Down to the last click, and everything where there is none."""
+        depth = log.lists.depth
+        last = np.where(log.clicks, np.arange(depth), -1).max(axis=1)
+        last[last < 0] = depth
+        read: NDArray[np.bool_] = np.arange(depth) <= last[:, None]
+        return read
 
 
 class DisplayedOrder:
@@ -226,18 +257,25 @@ class EstimatedRelevance(Labelled):
 
 
 def _by_context(
-    log: ClickLog, context: str
-) -> tuple[NDArray[np.integer], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-    """Sessions summed by list and context: which these are, their clicks and sessions.
+    log: ClickLog, context: str | None
+) -> tuple[NDArray[np.integer], NDArray[np.int32] | None, NDArray[np.integer]]:
+    """What sessions are summed by: lists, each in one context where a column tells them.
 
-    Sums over different contexts would mix curves, so the context is part of what is summed by.
+    Gives the list and the context of every sum, and which sum each row of the log goes into. Sums
+    over different contexts would mix curves, so the context is part of what is summed by.
     """
+    if context is None:
+        return np.arange(len(log.lists)), None, log.list_of
     column = log.column(context)
     keys, group = np.unique(
         log.list_of.astype(np.int64) * len(column.names) + column.codes, return_inverse=True
     )
-    clicks = np.zeros((len(keys), log.lists.depth), dtype=np.int64)
-    np.add.at(clicks, group, log.clicks * log.counts[:, None])
-    sessions = np.bincount(group, log.counts, len(keys)).astype(np.int64)
-    codes = (keys % len(column.names)).astype(np.int32)
-    return keys // len(column.names), codes, clicks, sessions
+    return keys // len(column.names), (keys % len(column.names)).astype(np.int32), group
+
+
+def _sums(
+    events: NDArray[np.bool_], log: ClickLog, group: NDArray[np.integer], groups: int
+) -> NDArray[np.float64]:
+    """In how many sessions of each group an event was seen, position by position."""
+    columns = [np.bincount(group[on], log.counts[on], groups) for on in events.T]
+    return np.stack(columns, axis=1)

@@ -15,19 +15,44 @@ from numpy.typing import NDArray
 
 from dualrank.corrections.correction import Correction
 from dualrank.corrections.dual import DualLearning
-from dualrank.corrections.grounded import GroundedLikelihood
 from dualrank.corrections.imitation import Imitation
 from dualrank.corrections.ipw import InversePropensity
 from dualrank.corrections.likelihood import Likelihood
 from dualrank.corrections.naive import Naive
+from dualrank.corrections.stopping import Stopping
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import SettingsError
 from dualrank.learning.extracted_relevance import extract_relevance
-from dualrank.learning.feedback import DisplayedOrder, WholeFeedback
+from dualrank.learning.feedback import DisplayedOrder, LoggedClicks, ReadClicks, WholeFeedback
 
 if TYPE_CHECKING:
     from dualrank.learning.plan import Plan
+
+Labels = Callable[[ClickLog, Dataset, str | None, NDArray[np.float32] | None], WholeFeedback]
+"""Makes labels of a log, with a context column and what its lists stand on, if there are such."""
+
+
+def clicks_of(
+    log: ClickLog, dataset: Dataset, context: str | None, ground: NDArray[np.float32] | None
+) -> WholeFeedback:
+    """Clicks, as most methods learn from."""
+    return LoggedClicks(log, context, ground)
+
+
+def read_clicks_of(
+    log: ClickLog, dataset: Dataset, context: str | None, ground: NDArray[np.float32] | None
+) -> WholeFeedback:
+    """Clicks, and what was read down to the last of them."""
+    return ReadClicks(log, context, ground)
+
+
+def order_of(
+    log: ClickLog, dataset: Dataset, context: str | None, ground: NDArray[np.float32] | None
+) -> WholeFeedback:
+    """The order displayed."""
+    return DisplayedOrder(log, dataset)
+
 
 Extract = Callable[[ClickLog, "Plan"], tuple[ClickLog, NDArray[np.float32]]]
 
@@ -37,7 +62,7 @@ class Method:
     """A correction, the options of a plan that it takes or needs, and what stands for clicks.
 
     `extract` gives the part of a log to learn from and a relevance for each of its documents, which
-    is learned from in the place of clicks. `feedback` makes labels of a log that are no clicks.
+    is learned from in the place of clicks. `feedback` makes labels of a log.
     `ground` is the method of the ranker that is trained before, on whose scores this one stands.
     """
 
@@ -46,13 +71,13 @@ class Method:
     takes: frozenset[str] = frozenset()
     needs: frozenset[str] = frozenset()
     extract: Extract | None = None
-    feedback: Callable[[ClickLog, Dataset], WholeFeedback] | None = None
+    feedback: Labels = clicks_of
     ground: str | None = None
 
     @property
     def needs_log(self) -> bool:
         """Whether it learns from a click log only, and from no other source of labels."""
-        return bool(self.extract or self.feedback or self.ground)
+        return bool(self.extract or self.ground) or self.feedback is not clicks_of
 
 
 METHODS = {
@@ -61,11 +86,19 @@ METHODS = {
         # auto trains several of the others, and takes dual learning's options for that candidate.
         Method("auto", Naive, takes=frozenset({"position_model", "context"})),
         Method("likelihood", Likelihood, takes=frozenset({"position_model", "context"})),
-        Method("imitation", Imitation, feedback=DisplayedOrder),
+        Method("imitation", Imitation, feedback=order_of),
         Method(
             "grounded",
-            GroundedLikelihood,
+            Likelihood,
             takes=frozenset({"position_model", "context"}),
+            ground="imitation",
+        ),
+        Method("stopping", Stopping, takes=frozenset({"context"}), feedback=read_clicks_of),
+        Method(
+            "grounded-stopping",
+            Stopping,
+            takes=frozenset({"context"}),
+            feedback=read_clicks_of,
             ground="imitation",
         ),
         Method("dla", DualLearning, takes=frozenset({"position_model", "context"})),

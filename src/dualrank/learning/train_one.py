@@ -20,7 +20,6 @@ from dualrank.evaluation.click_check import hold_out
 from dualrank.learning.feedback import (
     EstimatedRelevance,
     Feedback,
-    LoggedClicks,
     WholeFeedback,
 )
 from dualrank.learning.logging_scores import Ground
@@ -131,9 +130,7 @@ class _Labels:
         """Clicks, or what stands for them."""
         if self.relevance is not None:
             return EstimatedRelevance(log, self.relevance)
-        if self.plan.way.feedback is not None:
-            return self.plan.way.feedback(log, self.dataset)
-        return LoggedClicks(log, self.plan.context, self.ground_of(log))
+        return self.plan.way.feedback(log, self.dataset, self.plan.context, self.ground_of(log))
 
     def ground_of(self, log: ClickLog) -> NDArray[np.float32] | None:
         """What the lists stand on, if anything."""

@@ -20,7 +20,8 @@ class Batch:
 
     `contexts` says in which context each list was shown, where the log tells them apart; `queries`
     to which query it belongs, where a batch holds all that there is. `ground` is what is known of
-    each document beside its features, laid out like the lists.
+    each document beside its features, and `examined` in how many sessions of its list it was read,
+    on the scale of the labels, where that is known.
     """
 
     documents: NDArray[np.int32]
@@ -29,6 +30,7 @@ class Batch:
     contexts: NDArray[np.int32] | None = None
     queries: NDArray[np.int32] | None = None
     ground: NDArray[np.float32] | None = None
+    examined: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -59,6 +61,7 @@ class Batch:
             contexts=part(self.contexts),
             queries=part(self.queries),
             ground=part(self.ground),
+            examined=part(self.examined),
         )
 
     def to(self, device: torch.device) -> Shown:
@@ -81,6 +84,7 @@ class Batch:
             contexts=None if self.contexts is None else tensor(self.contexts),
             queries=self.queries,
             ground=None if self.ground is None else tensor(self.ground),
+            examined=None if self.examined is None else tensor(self.examined),
         )
 
 
@@ -99,6 +103,7 @@ class Shown:
     contexts: Tensor | None = None
     queries: NDArray[np.int32] | None = None
     ground: Tensor | None = None
+    examined: Tensor | None = None
 
     @property
     def full(self) -> bool:
