@@ -153,7 +153,7 @@ def test_full_batch_gradients_of_lists_with_counts_are_those_of_sessions(dataset
             settings,
         )
         loop.step()
-        rates = [settings.learning_rate] * (len(before) - 1) + [settings.propensity_rate]
+        rates = [settings.rate] * (len(before) - 1) + [settings.propensity_rate]
         gradients.append([(b - a) / r for b, a, r in zip(before, held, rates, strict=True)])
     for of_sessions, of_lists in zip(*gradients, strict=True):
         torch.testing.assert_close(of_sessions, of_lists, rtol=0, atol=1e-12)

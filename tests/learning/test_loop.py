@@ -138,7 +138,7 @@ def test_one_step_is_the_dual_learning_algorithm_by_hand(make_loop, dataset, lis
     )
     l_s, l_e = -labels * by_examination * log_s, -labels * by_relevance * log_e
     ((l_s.sum() + l_e.sum()) / batch.drawn).backward()
-    rates = [settings.learning_rate] * 4 + [settings.propensity_rate]
+    rates = [settings.rate] * 4 + [settings.propensity_rate]
     for old, new, rate in zip(before, parameters(loop), rates, strict=True):
         torch.testing.assert_close(new.double(), old - rate * old.grad, rtol=1e-4, atol=1e-6)
 

@@ -28,7 +28,7 @@ def test_the_best_on_validation_is_kept(method, simulation, users, chosen):
     else:
         assert len(found.trials) == 4
         assert list(found.chosen.ranker.hidden) == best["hidden"]
-        assert found.chosen.training.learning_rate == best["learning_rate"]
+        assert found.chosen.training.rate == best["learning_rate"]
 
 
 @pytest.mark.parametrize("method", ["dla", "svm-randlist"])
@@ -57,7 +57,7 @@ def test_the_initial_ranker_has_nothing_to_tune(simulation, users, chosen):
 def test_the_propensity_rate_keeps_its_ratio_to_the_rate_of_the_ranker(chosen):
     for _, candidate in candidates("dla", chosen):
         training = candidate.training
-        assert training.propensity_rate / training.learning_rate == pytest.approx(5.0)
+        assert training.propensity_rate / training.rate == pytest.approx(5.0)
 
 
 def test_progress_runs_through_all_candidates(simulation, users, chosen):

@@ -104,6 +104,34 @@ class Dependence:
         ratios = (self.after_the_first, self.further_down)
         return any(ratio.status == "failed" and ratio.value < 1 for ratio in ratios)
 
+    @property
+    def reads_from_the_top(self) -> bool:
+        """Whether users read down the list, and clicks end sessions or part of them.
+
+        Then clicks further down come together more often than those with the first result do: who
+        clicks there came so far, and who clicked the first may have left. Users some of whom click
+        much and others little would raise both alike.
+        """
+        first, further = self.after_the_first, self.further_down
+        if min(first.expected, further.expected) < FEWEST_EXPECTED:
+            return self.ends_sessions
+        apart = further.value - first.value
+        return self.ends_sessions or (
+            apart > ERRORS * np.hypot(first.error, further.error) and apart > NOTABLE - 1
+        )
+
+
+def read_down(log: ClickLog) -> NDArray[np.bool_]:
+    """What the sessions of each row of the log have surely read, if they read from the top.
+
+    Everything down to the last click, and all of the list where there is none.
+    """
+    depth = log.lists.depth
+    last = np.where(log.clicks, np.arange(depth), -1).max(axis=1)
+    last[last < 0] = depth
+    read: NDArray[np.bool_] = np.arange(depth) <= last[:, None]
+    return read
+
 
 def co_clicks(log: ClickLog) -> tuple[Floats, Floats, Floats]:
     """Sessions with clicks at ranks i < k, as `[i, k]`: observed, expected, and its variance."""

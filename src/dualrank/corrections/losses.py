@@ -61,12 +61,13 @@ def plackett_luce_loss(scores: Tensor, targets: Tensor, shown: Shown) -> Loss:
     # ranks that are known are drawn at, and these stand first.
     ranks = int((targets != 0).any(dim=0).sum())
     at = below[:, :ranks].masked_fill(targets[:, :ranks] == 0, torch.inf)
-    at_rank = torch.exp(known[:, None, :] - at[:, :, None]).triu() * targets[:, :ranks, None]
-    drawn = at_rank.sum(dim=-2)
+    at_rank = torch.exp(known[:, None, :] - at[:, :, None]).triu()
+    expected = at_rank * targets[:, :ranks, None]
+    drawn = expected.sum(dim=-2)
     return Loss(
         value=-(targets * log_p).sum(),
         slope=drawn - targets,
-        curvature=lambda: drawn - (at_rank**2).sum(dim=-2),
+        curvature=lambda: drawn - (expected * at_rank).sum(dim=-2),
     )
 
 

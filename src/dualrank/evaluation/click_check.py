@@ -21,9 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.clicks.dependence import read_down
 from dualrank.data.click_log import ClickLog
 from dualrank.errors import DataError
-from dualrank.evaluation.click_logit import ClickLogit
+from dualrank.evaluation.click_logit import ClickLogit, ReadLogit
 
 HELD_OUT_SEED = 0x_5A1
 CLEAR = 2.0
@@ -43,6 +44,13 @@ class Lead:
     queries: int
     clicks: int
 
+    @classmethod
+    def of(cls, difference: Floats, clicks: float) -> Lead:
+        """From the difference in log-likelihood of every query."""
+        queries = len(difference)
+        error = np.sqrt(queries) * difference.std(ddof=1) / clicks if queries > 1 else np.inf
+        return cls(float(difference.sum() / clicks), float(error), queries, int(clicks))
+
     @property
     def in_errors(self) -> float:
         """The gain in standard errors."""
@@ -55,14 +63,23 @@ class Lead:
 
 
 class ClickCheck:
-    """Held-out lists with their clicks, against which rankers are checked."""
+    """Held-out lists with their clicks, against which rankers are checked.
 
-    def __init__(self, held_out: ClickLog, seed: int = 0) -> None:
+    Where users read from the top and stop after a click (`reads`), it is the likelihood of clicks
+    among what they read that counts.
+    """
+
+    def __init__(self, held_out: ClickLog, seed: int = 0, *, reads: bool = False) -> None:
         clicks = held_out.clicks_per_list
         useful = np.flatnonzero(clicks.any(axis=1) & (held_out.lists.mask.sum(axis=1) > 1))
         self._documents = held_out.lists.documents[useful]
         self._mask = held_out.lists.mask[useful]
         self._clicks = clicks[useful].astype(np.float64)
+        self._examined = None
+        if reads:
+            rows, read = held_out.list_of, read_down(held_out)
+            sums = [np.bincount(rows[on], held_out.counts[on], len(clicks)) for on in read.T]
+            self._examined = np.stack(sums, axis=1)[useful].astype(np.float64)
         queries, self._query = np.unique(held_out.lists.queries[useful], return_inverse=True)
         self._queries = len(queries)
         if self._queries < 2:
@@ -87,14 +104,14 @@ class ClickCheck:
         return np.bincount(self._query, likelihood, self._queries).astype(np.float64)
 
     def _logit(self, laid_out: Floats, chosen: NDArray[np.bool_]) -> ClickLogit:
-        return ClickLogit(laid_out[chosen, :, None], self._clicks[chosen], self._mask[chosen])
+        inputs, clicks, mask = laid_out[chosen, :, None], self._clicks[chosen], self._mask[chosen]
+        if self._examined is None:
+            return ClickLogit(inputs, clicks, mask)
+        return ReadLogit(inputs, clicks, mask, self._examined[chosen])
 
     def lead(self, scores: NDArray[np.floating], over: NDArray[np.floating]) -> Lead:
         """How much better the first scores predict than the second."""
-        difference = self.explain(scores) - self.explain(over)
-        clicks = self._clicks.sum()
-        error = np.sqrt(self._queries) * difference.std(ddof=1) / clicks
-        return Lead(float(difference.sum() / clicks), float(error), self._queries, int(clicks))
+        return Lead.of(self.explain(scores) - self.explain(over), float(self._clicks.sum()))
 
 
 def hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLog | None]:

@@ -1,12 +1,14 @@
 """Where on a list a click falls, as a regression: P(k | a click) = softmax_k(w · x_k + φ_k).
 
 `x` are numbers of the document at rank k, such as a ranker's score, and φ is free: whatever the
-position does goes into it. The log-likelihood is concave, and Newton's method finds its summit.
+position does goes into it. The log-likelihood is concave, and Newton's method finds its summit. For
+users who stop after a click there is the regression of clicks on what was examined, `ReadLogit`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +30,11 @@ class ClickLogit:
     inputs: Floats
     clicks: Floats
     mask: NDArray[np.bool_]
+
+    def part(self, chosen: NDArray[np.bool_]) -> Self:
+        """Some of the lists."""
+        arrays = {f.name: getattr(self, f.name)[chosen] for f in fields(self)}
+        return replace(self, **arrays)
 
     def log_likelihood(self, parameters: Floats) -> Floats:
         """Σ_k clicks_k log P(k | a click), list by list."""
@@ -52,21 +59,23 @@ class ClickLogit:
         by_rank = np.diag(expected.sum(axis=0)) - expected.T @ p
         return np.block([[within, across], [across.T, by_rank]])
 
-    def fit(self, ridge: float = RIDGE) -> Floats:
-        """The parameters of greatest likelihood.
+    def fit(self, ridge: float | Floats = RIDGE, around: Floats | None = None) -> Floats:
+        """The parameters of greatest likelihood, less ridge/2 · (w − around)² for each of them.
 
         A little ridge keeps φ finite where a rank was never clicked, and fixes its free constant.
         """
+        count = sum(self.inputs.shape[1:])
+        centre = np.zeros(count) if around is None else around
+        pull = np.broadcast_to(ridge, count)
 
         def value(at: Floats) -> float:
-            return float(self.log_likelihood(at).sum() - ridge / 2 * at @ at)
+            return float(self.log_likelihood(at).sum() - pull @ (at - centre) ** 2 / 2)
 
-        parameters = np.zeros(sum(self.inputs.shape[1:]))
+        parameters = centre.copy()
         best = value(parameters)
         for _ in range(NEWTON_STEPS):
-            slope = self.slopes(parameters).sum(axis=0) - ridge * parameters
-            bend = self.information(parameters) + ridge * np.eye(len(parameters))
-            step = np.linalg.solve(bend, slope)
+            slope = self.slopes(parameters).sum(axis=0) - pull * (parameters - centre)
+            step = np.linalg.solve(self.information(parameters) + np.diag(pull), slope)
             while (reached := value(parameters + step)) < best and np.abs(step).max() > TOLERANCE:
                 step = step / 2
             gained, parameters, best = reached - best, parameters + step, reached
@@ -74,10 +83,68 @@ class ClickLogit:
                 break
         return parameters
 
-    def _log_p(self, parameters: Floats) -> Floats:
+    def fit_weights(self, ridge: float, around: Floats, free: int = 0) -> Floats:
+        """As `fit`, with no negative w but the last `free` of them.
+
+        `ridge` draws w towards `around`. What would be negative is left out, the most negative
+        first.
+        """
+        bound, depth = len(around), self.inputs.shape[1]
+        used = np.arange(bound)
+        last = np.arange(bound, bound + free)
+        parameters = np.zeros(bound + free + depth)
+        while True:
+            part = replace(self, inputs=self.inputs[:, :, np.append(used, last)])
+            pull = np.append(np.full(len(used), ridge), np.full(free + depth, RIDGE))
+            found = part.fit(pull, np.append(around[used], np.zeros(free + depth)))
+            if len(used) == 0 or found[: len(used)].min() >= 0:
+                parameters[np.append(used, np.arange(bound, len(parameters)))] = found
+                return parameters
+            used = np.delete(used, found[: len(used)].argmin())
+
+    def utilities(self, parameters: Floats) -> Floats:
+        """w · x_k + φ_k."""
         count = self.inputs.shape[2]
-        utility = self.inputs @ parameters[:count] + parameters[count:]
+        found: Floats = self.inputs @ parameters[:count] + parameters[count:]
+        return found
+
+    def _log_p(self, parameters: Floats) -> Floats:
+        utility = self.utilities(parameters)
         utility = np.where(self.mask, utility, -np.inf)
         utility -= utility.max(axis=1, keepdims=True)
         normalised: Floats = utility - np.log(np.exp(utility).sum(axis=1, keepdims=True))
         return normalised
+
+
+@dataclass(frozen=True, eq=False)
+class ReadLogit(ClickLogit):
+    """P(click at k | k was examined) = σ(w · x_k + φ_k), where it is known what was examined.
+
+    `examined` is in how many sessions each document was.
+    """
+
+    examined: Floats
+
+    def log_likelihood(self, parameters: Floats) -> Floats:
+        """Σ_k clicks_k u_k − examined_k log(1 + e^{u_k}), list by list."""
+        utility = self.utilities(parameters)
+        terms = self.clicks * utility - self.examined * np.logaddexp(0.0, utility)
+        likelihood: Floats = np.where(self.mask, terms, 0.0).sum(axis=1)
+        return likelihood
+
+    def slopes(self, parameters: Floats) -> Floats:
+        """The derivative of the log-likelihood in every parameter, list by list."""
+        residual = np.where(self.mask, self.clicks - self.examined * self._chance(parameters), 0.0)
+        return np.hstack([np.einsum("lk,lkn->ln", residual, self.inputs), residual])
+
+    def information(self, parameters: Floats) -> Floats:
+        """The negative second derivative, over all lists."""
+        p = self._chance(parameters)
+        bend = np.where(self.mask, self.examined * p * (1 - p), 0.0)
+        across = np.einsum("lk,lkn->nk", bend, self.inputs)
+        within = np.einsum("lk,lkn,lkm->nm", bend, self.inputs, self.inputs)
+        return np.block([[within, across], [across.T, np.diag(bend.sum(axis=0))]])
+
+    def _chance(self, parameters: Floats) -> Floats:
+        chance: Floats = 1 / (1 + np.exp(-self.utilities(parameters)))
+        return chance

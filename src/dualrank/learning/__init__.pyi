@@ -1,4 +1,3 @@
-from .auto import candidates as candidates
 from .choice import Choice as Choice
 from .choice import choose as choose
 from .choice import choose_by_clicks as choose_by_clicks

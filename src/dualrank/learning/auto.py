@@ -1,48 +1,52 @@
-"""Which correction, if any: candidates are trained, and clicks that none was trained on decide.
+"""`auto`: several rankers are trained, and one is made of those that clicks speak for.
 
-Where the logging ranker was strong, or features miss part of relevance, the learned propensities
-are confounded; where sessions are few, large weights amplify noise. So `auto` trains the naive
-ranker and one ranker per correction that the log allows, and takes the correction with the largest
-lead over the naive ranker, provided that the lead is clear (see `choice`); without one it stays
-naive. (The step at which each candidate was best is chosen by the same clicks, which flatters all
-of them alike.)
+Which corrections are right depends on the log, and no training loss shows it: where the logging
+ranker was strong, or knew what features do not tell, a learned curve is confounded; where sessions
+are few, corrections learn noise; where a click ends the session, no weight by position is right. So
+`auto` trains the naive ranker, a copy of the logging ranker, and the corrections for how users of
+this log read; held-out clicks say how much each of them counts (see `combination`), and their
+scores are added up in one ranker.
+
+A ranker that takes all clicks at once learns no correction beside it, and judged queries need no
+detour over clicks: then the best candidate is taken as it is (see `choice`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dualrank.data.click_log import ClickLog
+from dualrank.clicks.dependence import Dependence
+from dualrank.data.click_log import PERIOD, ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError
-from dualrank.evaluation.click_check import hold_out
-from dualrank.learning.choice import NAIVE, choose
+from dualrank.evaluation.click_check import ClickCheck, Lead, hold_out
+from dualrank.learning.choice import NAIVE, Choice, choose
+from dualrank.learning.combination import HeldOut, add_up, context_lead, weigh
+from dualrank.learning.logging_scores import Ground
 from dualrank.learning.loop import Progress, Watch, part_of
-from dualrank.learning.methods import METHODS
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
 from dualrank.learning.train_one import train_one
 from dualrank.propensity.estimators import estimate
 from dualrank.propensity.propensity import Propensity
 
+IMITATION = "imitation"
+BY_POSITION = (NAIVE, IMITATION, "grounded", "likelihood", "dla")
+BY_READING = (NAIVE, IMITATION, "grounded-stopping", "stopping")
+"""What is trained, where examination depends on the position, and where users read and stop."""
+
+UNSEEN = (
+    "Clicks cannot tell whether what attracts them also satisfies, nor what documents are worth "
+    "that were never displayed."
+)
 # A harvested weight that may as well be twice as large or half of it corrects nothing.
 WIDEST_INTERVAL = 4.0
-
-
-def candidates(log: ClickLog, plan: Plan) -> tuple[dict[str, Plan], str | None]:
-    """The plans among which `auto` chooses on this log, and why there is no harvested curve."""
-    plans = {NAIVE: plan.for_method(NAIVE)}
-    rest, _ = hold_out(log, plan.held_out, plan.settings.seed)
-    harvested = harvested_propensity(rest, plan.settings.seed)
-    if isinstance(harvested, Propensity):
-        common = replace(plan, context=None, position_model=None)
-        plans["ipw"] = common.for_method("ipw", harvested)
-    if not (plan.ranker.makes.at_once and METHODS["dla"].correction.learns):
-        plans["dla"] = plan.for_method("dla")
-    return plans, None if isinstance(harvested, Propensity) else harvested
+MOST_CONTEXTS = 20
 
 
 def fit_best(
@@ -54,24 +58,105 @@ def fit_best(
     progress: Progress | None = None,
     watch: Watch | None = None,
 ) -> tuple[Model, dict[str, Model]]:
-    """Train the candidates: the one that is chosen, and all of them by their methods."""
-    plans, not_harvested = candidates(log, plan)
-    models = {}
-    for number, (name, candidate) in enumerate(plans.items()):
-        models[name] = train_one(
-            log,
-            dataset,
-            candidate,
-            checkpoint=checkpoint and checkpoint.with_stem(f"{checkpoint.stem}-{name}"),
-            progress=part_of(progress, number, len(plans)),
-            watch=watch,
+    """Train the candidates: the ranker that is made of them, and each by its method."""
+    work = _Candidates(log, dataset, plan, checkpoint, progress, watch)
+    if plan.ranker.makes.at_once or isinstance(plan.validation, Dataset):
+        return work.choose()
+    return work.combine()
+
+
+class _Candidates:
+    """The models that are trained on one log, one after the other."""
+
+    def __init__(
+        self,
+        log: ClickLog,
+        dataset: Dataset,
+        plan: Plan,
+        checkpoint: Path | None,
+        progress: Progress | None,
+        watch: Watch | None,
+    ) -> None:
+        self.log, self.dataset, self.plan = log, dataset, plan
+        self.checkpoint, self.progress, self.watch = checkpoint, progress, watch
+        self.rest, self.held_out = hold_out(log, plan.held_out, plan.settings.seed)
+        self.models: dict[str, Model] = {}
+
+    def train(self, name: str, plan: Plan, count: int) -> None:
+        """Train one of `count`."""
+        path = self.checkpoint
+        self.models[name] = train_one(
+            self.log,
+            self.dataset,
+            plan,
+            ground=self.models.get(IMITATION),
+            checkpoint=path and path.with_stem(f"{path.stem}-{name}"),
+            progress=part_of(self.progress, len(self.models), count),
+            watch=self.watch,
         )
-    choice = choose(models, log, dataset, plan)
-    chosen, why = models[choice.chosen], choice.to_dict()
-    if not_harvested is not None:
-        why["not_harvested"] = not_harvested
-    training = {**chosen.training, "method": "auto", "auto": why}
-    return replace(chosen, training=training), models
+
+    def choose(self) -> tuple[Model, dict[str, Model]]:
+        """One of them."""
+        plans = {NAIVE: self.plan.for_method(NAIVE)}
+        why_not = None
+        if self.plan.ranker.makes.at_once:
+            harvested = harvested_propensity(self.rest, self.plan.settings.seed)
+            if isinstance(harvested, Propensity):
+                plans["ipw"] = replace(self.plan.for_method("ipw", harvested), context=None)
+            else:
+                why_not = harvested
+        else:
+            plans |= {name: self.plan.for_method(name) for name in BY_POSITION}
+        for name, plan in plans.items():
+            self.train(name, plan, len(plans))
+        choice = choose(self.models, self.log, self.dataset, self.plan)
+        return self.described(self.models[choice.chosen], choice, not_harvested=why_not)
+
+    def combine(self) -> tuple[Model, dict[str, Model]]:
+        """All of them, as clicks weigh them."""
+        held_out, plan = self.held_out, self.plan
+        if held_out is None:
+            raise DataError("nothing was held out to weigh the candidates by")
+        reads = Dependence.of(self.rest).reads_from_the_top
+        names = BY_READING if reads else BY_POSITION
+        self.train(NAIVE, plan.for_method(NAIVE), len(names))
+        naive = self.models[NAIVE].predict(self.dataset)
+        found = None if plan.context else telling_context(held_out, naive, reads)
+        if found is not None:
+            plan = replace(plan, context=found)
+        for name in names[1:]:
+            self.train(name, plan.for_method(name), len(names))
+        ground = Ground.of(self.models[IMITATION], self.log.lists, self.dataset)
+        clicks = HeldOut(held_out, self.dataset, ground, reads, plan.context)
+        weighed = {name: self.models[name] for name in (*names[2:], NAIVE)}
+        weights = weigh(weighed, clicks)
+        model = add_up(self.models, weights)
+        check = ClickCheck(held_out, reads=reads)
+        leads = {
+            name: check.lead(each.predict(self.dataset), over=naive)
+            for name, each in {"auto": model, **self.models}.items()
+            if name != NAIVE
+        }
+        choice = Choice(_in_words(weights), _why(leads, reads, found), leads, weights)
+        return self.described(model, choice)
+
+    def described(
+        self, model: Model, choice: Choice, **more: str | None
+    ) -> tuple[Model, dict[str, Model]]:
+        """The model with what the manifest says of the choice, and all candidates."""
+        why = choice.to_dict() | {name: value for name, value in more.items() if value}
+        training = {**model.training, "method": "auto", "auto": why}
+        return replace(model, training=training), self.models
+
+
+def telling_context(held_out: ClickLog, scores: NDArray[np.floating], reads: bool) -> str | None:
+    """The column of the log whose values clearly differ in what position does, most of all."""
+    leads = {}
+    for name, column in held_out.columns.items():
+        if name != PERIOD and 1 < len(np.unique(column.codes)) <= MOST_CONTEXTS:
+            leads[name] = context_lead(held_out, scores, name, reads)
+    clear = {name: lead.gain for name, lead in leads.items() if lead.is_clear}
+    return max(clear, key=lambda name: clear[name]) if clear else None
 
 
 def harvested_propensity(log: ClickLog, seed: int = 0) -> Propensity | str:
@@ -92,3 +177,22 @@ def harvested_propensity(log: ClickLog, seed: int = 0) -> Propensity | str:
             f"{curve.low[widest]:.2g} and {curve.high[widest]:.2g}"
         )
     return curve
+
+
+def _in_words(weights: Mapping[str, float]) -> str:
+    return " + ".join(weights)
+
+
+def _why(leads: Mapping[str, Lead], reads: bool, context: str | None) -> str:
+    lead = leads["auto"]
+    users = (
+        "users read from the top and stop after clicks"
+        if reads
+        else "clicks of a session do not depend on each other"
+    )
+    ahead = f"{abs(lead.in_errors):.1f} standard errors {'better' if lead.gain >= 0 else 'worse'}"
+    told_apart = f", with a curve for every {context}" if context else ""
+    return (
+        f"it predicts the held-out clicks of {lead.queries} queries {ahead} than naive, where "
+        f"{users}{told_apart}. {UNSEEN}"
+    )

@@ -36,6 +36,8 @@ class Choice:
     chosen: str
     why: str
     leads: dict[str, Lead] = field(default_factory=dict)
+    weights: dict[str, float] = field(default_factory=dict)
+    """How much the scores of each candidate count, where they are added up."""
 
     def to_dict(self) -> dict[str, object]:
         """Plain values, for the manifest."""
@@ -43,6 +45,7 @@ class Choice:
             "chosen": self.chosen,
             "why": self.why,
             "leads": {name: asdict(lead) for name, lead in self.leads.items()},
+            **({"weights": self.weights} if self.weights else {}),
         }
 
 

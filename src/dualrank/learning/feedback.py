@@ -11,12 +11,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.clicks.dependence import read_down
 from dualrank.clicks.user import User, perceived_relevance
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.errors import DataError
 from dualrank.rankers.batch import Batch
+
+LISTS_FOR_ONE_ORDER = 4
+"""An order is worth several clicks, and costs as many documents more to score."""
 
 
 class Feedback(Protocol):
@@ -103,7 +107,7 @@ class Labelled:
         self._examined = None if examined is None else examined.astype(np.float32)
         self._sessions = sessions
         self._cumulative = np.cumsum(sessions)
-        self._list_of = np.arange(len(lists)) if list_of is None else list_of
+        self.list_of = np.arange(len(lists)) if list_of is None else list_of
         self._contexts = contexts
         self._ground = ground
 
@@ -112,11 +116,11 @@ class Labelled:
         tickets = rng.integers(self._cumulative[-1], size=size)
         chosen = np.searchsorted(self._cumulative, tickets, side="right")
         return Batch(
-            self.lists.documents[self._list_of[chosen]],
+            self.lists.documents[self.list_of[chosen]],
             self._labels[chosen],
             size,
             None if self._contexts is None else self._contexts[chosen],
-            ground=None if self._ground is None else self._ground[self._list_of[chosen]],
+            ground=None if self._ground is None else self._ground[self.list_of[chosen]],
             examined=None if self._examined is None else self._examined[chosen],
         )
 
@@ -124,12 +128,12 @@ class Labelled:
         """All lists with the sums of their labels over sessions."""
         sessions = self._sessions[:, None].astype(np.float32)
         return Batch(
-            self.lists.documents[self._list_of],
+            self.lists.documents[self.list_of],
             self._labels * sessions,
             int(self._cumulative[-1]),
             self._contexts,
-            self.lists.queries[self._list_of],
-            None if self._ground is None else self._ground[self._list_of],
+            self.lists.queries[self.list_of],
+            None if self._ground is None else self._ground[self.list_of],
             None if self._examined is None else self._examined * sessions,
         )
 
@@ -197,11 +201,7 @@ class ReadClicks(LoggedClicks):
 
     def read(self, log: ClickLog) -> NDArray[np.bool_]:
         """Down to the last click, and everything where there is none."""
-        depth = log.lists.depth
-        last = np.where(log.clicks, np.arange(depth), -1).max(axis=1)
-        last[last < 0] = depth
-        read: NDArray[np.bool_] = np.arange(depth) <= last[:, None]
-        return read
+        return read_down(log)
 
 
 class DisplayedOrder:
@@ -220,10 +220,10 @@ class DisplayedOrder:
         self._lengths = dataset.lengths[log.lists.queries]
 
     def draw(self, size: int, rng: np.random.Generator) -> Batch:
-        """Draw lists in proportion to their sessions."""
-        tickets = rng.integers(self._cumulative[-1], size=size)
+        """Draw lists in proportion to their sessions, a quarter of `size`: each tells all ranks."""
+        tickets = rng.integers(self._cumulative[-1], size=max(1, size // LISTS_FOR_ONE_ORDER))
         chosen = np.searchsorted(self._cumulative, tickets, side="right")
-        return self._batch(chosen, size, rng)
+        return self._batch(chosen, len(chosen), rng)
 
     def everything(self, size: int, rng: np.random.Generator) -> Batch:
         """Every list once."""

@@ -51,6 +51,11 @@ class Ground:
         found = logging_scores(self.scores, lists, dataset) / self.scale
         return found.astype(np.float32)
 
+    def by_order(self, lists: RankedLists, dataset: Dataset) -> NDArray[np.float64]:
+        """What the order tells of the documents displayed beyond their features: s − z, scaled."""
+        by_features = lists.gather(self.scores) / self.scale
+        return self.under(lists, dataset).astype(np.float64) - by_features
+
 
 def logging_scores(
     imitated: NDArray[np.floating], lists: RankedLists, dataset: Dataset

@@ -47,7 +47,9 @@ def train_one(
     With `start`, its scaling, ranker and examination are where the training begins. `ground` is the
     model that a method with a ground stands on; it is trained first where it is not given.
     """
-    if plan.way.ground is not None and ground is None:
+    if plan.way.ground is None:
+        ground = None
+    elif ground is None:
         ground = train_one(
             source,
             dataset,
