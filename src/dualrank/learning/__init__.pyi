@@ -1,3 +1,4 @@
+from .auto import fit_best as fit_best
 from .choice import Choice as Choice
 from .choice import choose as choose
 from .choice import choose_by_clicks as choose_by_clicks

@@ -24,7 +24,7 @@ import dualrank as dr
 from dualrank import report
 from dualrank.data import PUBLIC_SETS, Dataset, top_lists
 from dualrank.errors import DataError, SettingsError
-from dualrank.learning import METHODS, Model, Plan, Progress, part_of
+from dualrank.learning import METHODS, Model, Plan, Progress, fit_best, part_of
 from dualrank.propensity import Propensity
 from dualrank.report import Results, Sheet
 from dualrank.reproduce.collection import TEXTS, Collection
@@ -134,13 +134,22 @@ class Methods(SimulationExperiment):
         collection = self.collection_of(task.setting.get("data"))
         data = scenario_data(task.setting["scenario"], collection, task.seed)
         plans, trained = self.plans(data, task.seed), []
+        known: dict[str, Model] = {}
+        if _CHOICE in plans:
+            # What auto trains on the way need not be trained again.
+            plans = {_CHOICE: plans.pop(_CHOICE), **plans}
         if "initial" in self.methods and data.logged is not None:
             trained.append(_judged("initial", task, data, data.logged, 0.0))
         for number, (name, plan) in enumerate(plans.items()):
             started = time.perf_counter()
             part = part_of(progress, number, len(plans))
             try:
-                model = dr.fit(data.log, data.train, plan, progress=part)
+                if name == _CHOICE:
+                    model, known = fit_best(data.log, data.train, plan, progress=part)
+                elif _is_trained(plan, known.get(plan.way.name)):
+                    model = known[plan.way.name]
+                else:
+                    model = dr.fit(data.log, data.train, plan, progress=part)
             except DataError as error:
                 logger.warning("%s (%s): %s", name, task, error)
                 continue
@@ -264,6 +273,15 @@ def curve_error(believed: Propensity, truth: Propensity) -> float:
         for curve, true in pairs
     ]
     return float(np.mean(errors))
+
+
+def _is_trained(plan: Plan, model: Model | None) -> bool:
+    """Whether that is the model of this plan."""
+    return (
+        model is not None
+        and plan.propensity is None
+        and model.training.get("context") == plan.context
+    )
 
 
 def _choice(model: Model) -> dict[str, Any]:
