@@ -98,6 +98,11 @@ class Correction(ABC):
         """The examination that is believed, if any."""
         return None
 
+    @property
+    def has_ground(self) -> bool:
+        """Whether there is a ground, so that a ranker is worth something before its first step."""
+        return False
+
     def worth_of_ground(self) -> float:
         """How many times the ground counts beside the ranker's scores, where there is one."""
         return 1.0

@@ -115,6 +115,11 @@ class Likelihood(DualLearning):
         if len(evidence) > 2:
             self._worth_optimizer.move(evidence[2:], replace(step, clicks=evidence[1]))
 
+    @property
+    def has_ground(self) -> bool:
+        """Whether it was built on one."""
+        return self.worth is not None
+
     def worth_of_ground(self) -> float:
         """a."""
         return 1.0 if self.worth is None else float(self.worth)

@@ -157,7 +157,7 @@ class Loop:
 
     def _run_steps(self, saves: _Saves, progress: Progress | None, watch: Watch | None) -> None:
         done = saves.resume()
-        if done == 0 and self._validation and self.correction.is_likelihood:
+        if done == 0 and self._validation and self.correction.has_ground:
             self._keep_if_best(0, self._validation)
         for step in range(done + 1, self.steps + 1):
             random = self._rng.bit_generator.state
