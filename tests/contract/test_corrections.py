@@ -8,6 +8,7 @@ import torch
 
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.corrections.correction import Basis
+from dualrank.corrections.losses import LOSSES
 from dualrank.corrections.position_models import POSITION_MODELS
 from dualrank.data.click_log import Column
 from dualrank.errors import SettingsError
@@ -43,6 +44,9 @@ def cases():
             for model in POSITION_MODELS:
                 if model != "contextual":
                     yield f"{name}-{model}", {**options, "position_model": model}
+        if name in ("naive", "dla"):
+            for loss in LOSSES:
+                yield f"{name}-{loss}", {**options, "loss": loss}
         if "context" in takes:
             yield f"{name}-by-device", {**options, "context": "device"}
 
@@ -79,6 +83,7 @@ def build(logged):
             plan.propensity,
             plan.position_model,
             plan.context,
+            plan.loss,
         )
         correction = plan.way.correction.build(basis)
         for part in vars(correction).values():
@@ -259,7 +264,7 @@ def test_the_same_seed_gives_the_same_belief_whatever_torch_has_drawn(case, buil
 def test_it_teaches_every_ranker_or_refuses_with_one_sentence(case, kind, logged, dataset):
     ranker = DNN((4,)) if kind == "dnn" else RANKERS[kind]()
     options = {**CASES[case], "ranker": ranker, "settings": SETTINGS, "validation": 0.3}
-    if ranker.makes.at_once and CASES[case]["method"].correction.learns:
+    if ranker.makes.at_once and (options["method"].correction.learns or "loss" in options):
         with pytest.raises(SettingsError, match="takes all clicks at once") as caught:
             fit(logged, dataset, **options)
         assert "\n" not in str(caught.value)

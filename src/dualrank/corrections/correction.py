@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dualrank.corrections.losses import softmax_loss
+from dualrank.corrections.losses import LOSSES, LossOfLabels, softmax_loss
 from dualrank.data.click_log import ClickLog, Column
 from dualrank.errors import SettingsError
 from dualrank.propensity.propensity import Propensity
@@ -28,7 +28,7 @@ class Basis:
     """What a correction is built on: how deep lists are, and what was asked for.
 
     `log` is the part of the log that is trained on, where labels come from one. `context` is the
-    column of the log whose values are told apart.
+    column of the log whose values are told apart, `loss` the name of the loss of corrected labels.
     """
 
     depth: int
@@ -37,6 +37,12 @@ class Basis:
     propensity: Propensity | None = None
     position_model: str | None = None
     context: str | None = None
+    loss: str | None = None
+
+    @property
+    def loss_of_labels(self) -> LossOfLabels:
+        """The loss that was asked for, softmax unless another was."""
+        return LOSSES[self.loss or "softmax"]
 
     @property
     def contexts(self) -> Column | None:
@@ -119,5 +125,16 @@ def softmax_signal(
     scores: Tensor, targets: Tensor, shown: Shown, evidence: Sequence[Tensor] = ()
 ) -> Signal:
     """The signal of corrected labels under the softmax loss."""
-    loss = softmax_loss(scores, targets, shown)
+    return label_signal(softmax_loss, scores, targets, shown, evidence)
+
+
+def label_signal(
+    loss_of_labels: LossOfLabels,
+    scores: Tensor,
+    targets: Tensor,
+    shown: Shown,
+    evidence: Sequence[Tensor] = (),
+) -> Signal:
+    """The signal of corrected labels under a loss."""
+    loss = loss_of_labels(scores, targets, shown)
     return Signal(loss.value, loss.slope, loss.curvature, targets.sum(), targets, list(evidence))

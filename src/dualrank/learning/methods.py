@@ -47,20 +47,23 @@ class Method:
     feedback: Callable[[ClickLog, Dataset], WholeFeedback] | None = None
 
 
+_BY_POSITION = frozenset({"position_model", "context"})
+_LABELS = frozenset({"loss"})
+
 METHODS = {
     method.name: method
     for method in (
         # auto trains several of the others, and takes dual learning's options for that candidate.
-        Method("auto", Naive, takes=frozenset({"position_model", "context"})),
-        Method("likelihood", Likelihood, takes=frozenset({"position_model", "context"})),
+        Method("auto", Naive, takes=_BY_POSITION | _LABELS),
+        Method("likelihood", Likelihood, takes=_BY_POSITION),
         Method("imitation", Imitation, feedback=DisplayedOrder),
-        Method("dla", DualLearning, takes=frozenset({"position_model", "context"})),
-        Method("ipw", InversePropensity, frozenset({"context"}), frozenset({"propensity"})),
-        Method("naive", Naive),
+        Method("dla", DualLearning, takes=_BY_POSITION | _LABELS),
+        Method("ipw", InversePropensity, _LABELS | {"context"}, frozenset({"propensity"})),
+        Method("naive", Naive, takes=_LABELS),
         Method(
             "click-model",
             Naive,
-            takes=frozenset({"click_model", "min_sessions"}),
+            takes=_LABELS | {"click_model", "min_sessions"},
             extract=extract_relevance,
         ),
     )

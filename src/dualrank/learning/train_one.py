@@ -73,6 +73,7 @@ def train_one(
         plan.propensity,
         plan.position_model,
         plan.context,
+        plan.loss,
     )
     correction = plan.way.correction.build(basis)
     ranker = plan.ranker.build(scaler.output_count, settings.seed)
