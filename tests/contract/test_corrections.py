@@ -264,7 +264,9 @@ def test_the_same_seed_gives_the_same_belief_whatever_torch_has_drawn(case, buil
 def test_it_teaches_every_ranker_or_refuses_with_one_sentence(case, kind, logged, dataset):
     ranker = DNN((4,)) if kind == "dnn" else RANKERS[kind]()
     options = {**CASES[case], "ranker": ranker, "settings": SETTINGS, "validation": 0.3}
-    if ranker.makes.at_once and (options["method"].correction.learns or "loss" in options):
+    correction = options["method"].correction
+    refused = correction.learns or correction.slopes_only or "loss" in options
+    if ranker.makes.at_once and refused:
         with pytest.raises(SettingsError, match="takes all clicks at once") as caught:
             fit(logged, dataset, **options)
         assert "\n" not in str(caught.value)

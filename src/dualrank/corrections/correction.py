@@ -66,6 +66,9 @@ class Correction(ABC):
     learns = False
     """Whether something about position is learned step by step, beside the ranker."""
 
+    slopes_only = False
+    """Whether it does more than weigh clicks, so that only rankers that follow slopes take it."""
+
     is_likelihood = False
     """Whether the loss is that of a model of what was seen, so that its value on held-out lists
     tells which ranker is the best."""

@@ -78,16 +78,35 @@ def pairs_loss(scores: Tensor, weights: Tensor, shown: Shown) -> Loss:
 
     `weights` are `[lists, i, j]`; those of padding, and of a document with itself, count nothing.
     """
-    apart = scores[:, :, None] - scores[:, None, :]
-    pairs = shown.mask[:, :, None] & shown.mask[:, None, :]
-    pairs &= ~torch.eye(scores.shape[1], dtype=torch.bool, device=scores.device)
-    w = torch.where(pairs, weights, 0.0)
+    apart, w = _apart(scores), of_pairs(weights, shown)
     below = w * torch.sigmoid(-apart)
     return Loss(
-        value=(w * torch.nn.functional.softplus(-apart)).sum(),
+        value=(w * pair_losses(scores)).sum(),
         slope=below.sum(dim=1) - below.sum(dim=2),
         curvature=lambda: ((w + w.mT) * torch.sigmoid(apart) * torch.sigmoid(-apart)).sum(dim=2),
     )
+
+
+def pair_losses(scores: Tensor) -> Tensor:
+    """log(1 + e^{−(s_i − s_j)}), `[lists, i, j]`."""
+    return torch.nn.functional.softplus(-_apart(scores))
+
+
+def of_pairs(weights: Tensor, shown: Shown) -> Tensor:
+    """Weights of pairs of displayed documents, and 0 for padding and a document with itself."""
+    pairs = shown.mask[:, :, None] & shown.mask[:, None, :]
+    pairs &= ~torch.eye(pairs.shape[1], dtype=torch.bool, device=pairs.device)
+    return torch.where(pairs, weights, 0.0)
+
+
+def clicked_over_skipped(shown: Shown) -> Tensor:
+    """c_i (1 − c_j), `[lists, i, j]`: how often i was clicked and j was not."""
+    c = shown.labels
+    return c[:, :, None] * (1 - c)[:, None, :]
+
+
+def _apart(scores: Tensor) -> Tensor:
+    return scores[:, :, None] - scores[:, None, :]
 
 
 def share_of_others(shown: Shown) -> Tensor:

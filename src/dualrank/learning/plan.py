@@ -84,10 +84,13 @@ class Plan:
                 other = "; dla learns it from the clicks" if option == "propensity" else ""
                 raise SettingsError(f"method {method.name} needs a {_words(option)}{other}")
         self._check_curves()
-        if self.ranker.makes.at_once and method.correction.learns:
+        correction = method.correction
+        if self.ranker.makes.at_once and (correction.learns or correction.slopes_only):
+            lacking = "nothing is learned beside it" if correction.learns else "each has one weight"
+            like = "as by" if correction.learns else "unlike by"
             raise SettingsError(
-                f"a ranker of kind {self.ranker.kind} takes all clicks at once, so that nothing is "
-                f"learned beside it as by {method.name}; use method ipw or naive"
+                f"a ranker of kind {self.ranker.kind} takes all clicks at once, so that {lacking} "
+                f"{like} {method.name}; use method ipw or naive"
             )
         if not isinstance(self.validation, Dataset):
             if not 0 <= self.validation < 1:
