@@ -19,6 +19,7 @@ from dualrank.corrections.imitation import Imitation
 from dualrank.corrections.ipw import InversePropensity
 from dualrank.corrections.likelihood import Likelihood
 from dualrank.corrections.naive import Naive
+from dualrank.corrections.pairwise import Pairwise
 from dualrank.corrections.prs import PropensityRatio
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
@@ -61,6 +62,7 @@ METHODS = {
         Method("dla", DualLearning, takes=_BY_POSITION | _LABELS),
         Method("ipw", InversePropensity, _LABELS | {"context"}, frozenset({"propensity"})),
         Method("prs", PropensityRatio, frozenset({"context"}), frozenset({"propensity"})),
+        Method("pairwise", Pairwise),
         Method("naive", Naive, takes=_LABELS),
         Method(
             "click-model",
