@@ -12,7 +12,7 @@ from dualrank.corrections.losses import LOSSES
 from dualrank.corrections.position_models import POSITION_MODELS
 from dualrank.data.click_log import Column
 from dualrank.errors import SettingsError
-from dualrank.learning.feedback import LoggedClicks
+from dualrank.learning.feedback import CorrectedClicks, LoggedClicks
 from dualrank.learning.fit import fit
 from dualrank.learning.methods import METHODS, Method
 from dualrank.learning.plan import Plan
@@ -64,16 +64,20 @@ def logged(log):
 
 
 @pytest.fixture(scope="module")
-def batch(logged):
+def batch(logged, build):
     def batch(case):
-        feedback = LoggedClicks(logged, CASES[case].get("context"))
+        labels = build(case).labels(logged)
+        context = CASES[case].get("context")
+        feedback = (
+            LoggedClicks(logged, context) if labels is None else CorrectedClicks(logged, labels)
+        )
         return feedback.draw(24, np.random.default_rng(1))
 
     return batch
 
 
 @pytest.fixture(scope="module")
-def build(logged):
+def build(logged, dataset):
     def build(case, *, double=False, seed=0):
         plan = Plan(**CASES[case], settings=replace(SETTINGS, seed=seed))
         basis = Basis(
@@ -84,6 +88,7 @@ def build(logged):
             plan.position_model,
             plan.context,
             plan.loss,
+            dataset.features,
         )
         correction = plan.way.correction.build(basis)
         for part in vars(correction).values():

@@ -11,7 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dualrank.corrections.losses import LOSSES, LossOfLabels, softmax_loss
@@ -28,7 +30,8 @@ class Basis:
     """What a correction is built on: how deep lists are, and what was asked for.
 
     `log` is the part of the log that is trained on, where labels come from one. `context` is the
-    column of the log whose values are told apart, `loss` the name of the loss of corrected labels.
+    column of the log whose values are told apart, `loss` the name of the loss of corrected labels,
+    `features` the training matrix that the lists of the log point into.
     """
 
     depth: int
@@ -38,6 +41,7 @@ class Basis:
     position_model: str | None = None
     context: str | None = None
     loss: str | None = None
+    features: NDArray[np.float32] | None = None
 
     @property
     def loss_of_labels(self) -> LossOfLabels:
@@ -81,6 +85,13 @@ class Correction(ABC):
     @abstractmethod
     def build(cls, basis: Basis) -> Correction:
         """The correction for a training."""
+
+    def labels(self, log: ClickLog) -> NDArray[np.floating] | None:
+        """What stands for the mean clicks of each list of a log, where that is known beforehand.
+
+        None where clicks are the labels, and `signal` says what they are worth.
+        """
+        return None
 
     @abstractmethod
     def signal(self, scores: Tensor, shown: Shown) -> Signal:

@@ -161,6 +161,14 @@ class LoggedClicks(Labelled):
         super().__init__(log.lists, mean, sessions, list_of=list_of, contexts=contexts)
 
 
+class CorrectedClicks(Labelled):
+    """Labels that a correction makes of the clicks on each list, drawn as clicks are."""
+
+    def __init__(self, log: ClickLog, labels: NDArray[np.floating]) -> None:
+        require_comparisons(log.lists)
+        super().__init__(log.lists, np.where(log.lists.mask, labels, 0.0), log.sessions_per_list)
+
+
 class DisplayedOrder:
     """What was displayed in which order, and what was not: lists followed by other candidates.
 

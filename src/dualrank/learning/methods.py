@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.corrections.affine import Affine
 from dualrank.corrections.correction import Correction
 from dualrank.corrections.dual import DualLearning
 from dualrank.corrections.imitation import Imitation
@@ -61,6 +62,7 @@ METHODS = {
         Method("imitation", Imitation, feedback=DisplayedOrder),
         Method("dla", DualLearning, takes=_BY_POSITION | _LABELS),
         Method("ipw", InversePropensity, _LABELS | {"context"}, frozenset({"propensity"})),
+        Method("affine", Affine, takes=_LABELS),
         Method("prs", PropensityRatio, frozenset({"context"}), frozenset({"propensity"})),
         Method("pairwise", Pairwise),
         Method("naive", Naive, takes=_LABELS),

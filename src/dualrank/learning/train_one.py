@@ -18,6 +18,7 @@ from dualrank.data.scaling import Scaler
 from dualrank.errors import DataError, SettingsError
 from dualrank.evaluation.click_check import hold_out
 from dualrank.learning.feedback import (
+    CorrectedClicks,
     EstimatedRelevance,
     Feedback,
     LoggedClicks,
@@ -58,24 +59,27 @@ def train_one(
         if plan.way.extract is not None:
             log, relevance = plan.way.extract(log, plan)
         log, held_out = hold_out(log, plan.held_out, settings.seed)
-        feedback: Feedback = _labels(log, dataset, plan, relevance)
     elif plan.held_out or plan.way.extract is not None or checkpoint is not None:
         raise SettingsError(
             f"{type(source).__name__} is no click log: nothing can be held out or extracted from "
             "it, and no checkpoint holds its state; give judged queries, or validation=0"
         )
-    else:
-        feedback = source
     basis = Basis(
-        feedback.lists.depth,
+        source.lists.depth,
         settings,
         log,
         plan.propensity,
         plan.position_model,
         plan.context,
         plan.loss,
+        features,
     )
     correction = plan.way.correction.build(basis)
+    feedback: Feedback
+    if isinstance(source, ClickLog):
+        feedback = _labels(log or source, dataset, plan, relevance, correction)
+    else:
+        feedback = source
     ranker = plan.ranker.build(scaler.output_count, settings.seed)
     if start is not None:
         described["start"] = _go_on(start, plan, ranker, correction)
@@ -145,9 +149,16 @@ def _identity(described: dict[str, Any]) -> dict[str, Any]:
 
 
 def _labels(
-    log: ClickLog, dataset: Dataset, plan: Plan, relevance: NDArray[np.float32] | None
+    log: ClickLog,
+    dataset: Dataset,
+    plan: Plan,
+    relevance: NDArray[np.float32] | None,
+    correction: Correction,
 ) -> WholeFeedback:
     """What is learned from, of a log or a part of it."""
+    corrected = correction.labels(log)
+    if corrected is not None:
+        return CorrectedClicks(log, corrected)
     if relevance is not None:
         return EstimatedRelevance(log, relevance)
     if plan.way.feedback is not None:
@@ -170,6 +181,11 @@ def _validation(
     if held_out is None:
         return None
     if correction.is_likelihood:
-        return OnLikelihood(features, _labels(held_out, dataset, plan, relevance), correction)
+        labels = _labels(held_out, dataset, plan, relevance, correction)
+        return OnLikelihood(features, labels, correction)
+    corrected = correction.labels(held_out)
+    if corrected is not None:
+        return OnHeldOutClicks(features, held_out, lambda: None, labels=corrected)
+    known = None if relevance is None else held_out.lists.gather(relevance)
     limit = plan.settings.max_weight
-    return OnHeldOutClicks(features, held_out, correction.propensity, limit, relevance)
+    return OnHeldOutClicks(features, held_out, correction.propensity, limit, known)
