@@ -8,10 +8,11 @@ import torch
 
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.corrections.correction import Basis
+from dualrank.corrections.losses import LOSSES
 from dualrank.corrections.position_models import POSITION_MODELS
 from dualrank.data.click_log import Column
 from dualrank.errors import SettingsError
-from dualrank.learning.feedback import LoggedClicks
+from dualrank.learning.feedback import CorrectedClicks, LoggedClicks
 from dualrank.learning.fit import fit
 from dualrank.learning.methods import METHODS, Method
 from dualrank.learning.plan import Plan
@@ -43,6 +44,9 @@ def cases():
             for model in POSITION_MODELS:
                 if model != "contextual":
                     yield f"{name}-{model}", {**options, "position_model": model}
+        if name in ("naive", "dla"):
+            for loss in LOSSES:
+                yield f"{name}-{loss}", {**options, "loss": loss}
         if "context" in takes:
             yield f"{name}-by-device", {**options, "context": "device"}
 
@@ -60,16 +64,20 @@ def logged(log):
 
 
 @pytest.fixture(scope="module")
-def batch(logged):
+def batch(logged, build):
     def batch(case):
-        feedback = LoggedClicks(logged, CASES[case].get("context"))
+        labels = build(case).labels(logged)
+        context = CASES[case].get("context")
+        feedback = (
+            LoggedClicks(logged, context) if labels is None else CorrectedClicks(logged, labels)
+        )
         return feedback.draw(24, np.random.default_rng(1))
 
     return batch
 
 
 @pytest.fixture(scope="module")
-def build(logged):
+def build(logged, dataset):
     def build(case, *, double=False, seed=0):
         plan = Plan(**CASES[case], settings=replace(SETTINGS, seed=seed))
         basis = Basis(
@@ -79,6 +87,8 @@ def build(logged):
             plan.propensity,
             plan.position_model,
             plan.context,
+            plan.loss,
+            dataset.features,
         )
         correction = plan.way.correction.build(basis)
         for part in vars(correction).values():
@@ -259,7 +269,9 @@ def test_the_same_seed_gives_the_same_belief_whatever_torch_has_drawn(case, buil
 def test_it_teaches_every_ranker_or_refuses_with_one_sentence(case, kind, logged, dataset):
     ranker = DNN((4,)) if kind == "dnn" else RANKERS[kind]()
     options = {**CASES[case], "ranker": ranker, "settings": SETTINGS, "validation": 0.3}
-    if ranker.makes.at_once and CASES[case]["method"].correction.learns:
+    correction = options["method"].correction
+    refused = correction.learns or correction.slopes_only or "loss" in options
+    if ranker.makes.at_once and refused:
         with pytest.raises(SettingsError, match="takes all clicks at once") as caught:
             fit(logged, dataset, **options)
         assert "\n" not in str(caught.value)

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from dualrank.corrections.losses import Loss, masked_log_softmax, ratio_to_first, softmax_loss
+from dualrank.corrections.losses import (
+    LOSSES,
+    Loss,
+    masked_log_softmax,
+    pairs_loss,
+    ratio_to_first,
+    softmax_loss,
+)
 from dualrank.rankers.network import Network
 
 LISTS, DEPTH = 7, 6
@@ -257,3 +264,77 @@ def test_probabilities_sum_to_one_over_what_was_displayed(problem, show):
     assert not log_probabilities[~mask].any()
     probabilities = log_probabilities.exp() * mask
     torch.testing.assert_close(probabilities.sum(1), torch.ones(LISTS, dtype=torch.float64))
+
+
+@pytest.fixture(params=LOSSES)
+def of_labels(request):
+    return LOSSES[request.param]
+
+
+@pytest.fixture
+def labelled(problem, show):
+    """Scores and real-valued labels on lists of different lengths."""
+    noise = torch.rand(
+        LISTS, DEPTH, dtype=torch.float64, generator=torch.Generator().manual_seed(4)
+    )
+    targets = problem["mask"] * noise
+    return problem["f"], targets, show(targets, problem["mask"])
+
+
+def test_slopes_and_curvatures_of_labels_agree_with_finite_differences(labelled, of_labels):
+    scores, targets, shown = labelled
+    loss = of_labels(scores, targets, shown)
+    numeric = finite_differences(lambda s: of_labels(s, targets, shown).value, scores)
+    torch.testing.assert_close(loss.slope, numeric, rtol=1e-6, atol=1e-8)
+    bend, step = torch.zeros_like(scores), 1e-6
+    for column in range(DEPTH):
+        shift = torch.zeros_like(scores)
+        shift[:, column] = step
+        ends = [of_labels(scores + sign * shift, targets, shown).slope for sign in (1, -1)]
+        bend[:, column] = (ends[0] - ends[1])[:, column] / (2 * step)
+    torch.testing.assert_close(loss.curvature(), bend, rtol=1e-6, atol=1e-8)
+    assert loss.slope.abs().max() > 0.1
+    assert not loss.slope[~shown.mask].any()
+
+
+def test_losses_are_linear_in_labels(labelled, of_labels):
+    """So that labels that are right in the mean give a loss that is."""
+    scores, targets, shown = labelled
+    other = targets.flip(1) * shown.mask - 0.3 * targets
+    both = of_labels(scores, 2 * targets - other, shown)
+    one, two = (of_labels(scores, t, shown) for t in (targets, other))
+    torch.testing.assert_close(both.value, 2 * one.value - two.value)
+    torch.testing.assert_close(both.slope, 2 * one.slope - two.slope)
+
+
+def test_the_best_order_under_any_loss_is_that_of_the_labels(of_labels, show):
+    targets = torch.tensor([[0.1, 0.5, 0.2, 0.4]], dtype=torch.float64)
+    scores, shown = torch.zeros_like(targets), show(targets)
+    for _ in range(3_000):
+        scores -= 0.2 * of_labels(scores, targets, shown).slope
+    assert scores.argsort(dim=1).tolist() == targets.argsort(dim=1).tolist()
+
+
+def test_the_losses_of_pairs_are_those_of_plain_loops(labelled):
+    scores, targets, shown = labelled
+    pairwise = lambdarank = 0.0
+    for s, t, mask in zip(scores.tolist(), targets.tolist(), shown.mask.tolist(), strict=True):
+        n = sum(mask)
+        rank = {x: 1 + sum(s[z] > s[x] for z in range(n)) for x in range(n)}
+        for i in range(n):
+            for j in set(range(n)) - {i}:
+                loss = t[i] * np.log1p(np.exp(s[j] - s[i]))
+                pairwise += loss / (n - 1)
+                lambdarank += loss * abs(1 / np.log2(1 + rank[i]) - 1 / np.log2(1 + rank[j]))
+    assert float(LOSSES["pairwise"](scores, targets, shown).value) == pytest.approx(pairwise)
+    assert float(LOSSES["lambdarank"](scores, targets, shown).value) == pytest.approx(lambdarank)
+
+
+def test_pairs_of_a_document_with_itself_or_with_padding_count_nothing(labelled):
+    scores, _, shown = labelled
+    weights = torch.ones(LISTS, DEPTH, DEPTH, dtype=torch.float64)
+    loss = pairs_loss(scores, weights, shown)
+    pairs = shown.weight[:, :, None] * shown.weight[:, None, :] * (1 - torch.eye(DEPTH))
+    again = pairs_loss(scores, weights * pairs, shown)
+    torch.testing.assert_close(loss.value, again.value)
+    assert not loss.slope[~shown.mask].any()

@@ -118,7 +118,7 @@ def test_held_out_lists_are_valued_by_their_relevance(dataset, log):
     number = np.arange(dataset.document_count, dtype=np.float32)[:, None]
     _, relevance = extract_relevance(log, plan("pbm", 1))
     relevance = np.pad(relevance, (0, dataset.document_count - len(relevance)))
-    check = OnHeldOutClicks(number, log, lambda: None, relevance=relevance)
+    check = OnHeldOutClicks(number, log, lambda: None, labels=log.lists.gather(relevance))
     best, worst = (check.value(check.measure(Perfect(sign * relevance))) for sign in (1, -1))
     assert best > worst
 

@@ -64,6 +64,10 @@ def train(
             "contextual, a curve by --context."
         ),
     ] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(help="The loss of corrected labels: softmax, pairwise or lambdarank."),
+    ] = None,
     validation: Annotated[
         str, typer.Option(help="The share of queries held out, or judged data with grades.")
     ] = "0.1",
@@ -117,6 +121,7 @@ def train(
         context=_curve_context(position_model, reading.contexts, given),
         click_model=click_model,
         min_sessions=min_sessions,
+        loss=loss,
         validation=_share_or_file(validation),
         scaling=scaling,
         reading=reading,

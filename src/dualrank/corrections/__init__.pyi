@@ -1,8 +1,10 @@
 from .correction import Basis as Basis
 from .correction import Correction as Correction
+from .correction import label_signal as label_signal
 from .correction import softmax_signal as softmax_signal
 from .dual import DualLearning as DualLearning
 from .ipw import InversePropensity as InversePropensity
+from .losses import LOSSES as LOSSES
 from .losses import Loss as Loss
 from .losses import softmax_loss as softmax_loss
 from .naive import Naive as Naive

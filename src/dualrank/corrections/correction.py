@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dualrank.corrections.losses import softmax_loss
+from dualrank.corrections.losses import LOSSES, LossOfLabels, softmax_loss
 from dualrank.data.click_log import ClickLog, Column
 from dualrank.errors import SettingsError
 from dualrank.propensity.propensity import Propensity
@@ -30,8 +30,9 @@ class Basis:
     """What a correction is built on: how deep lists are, and what was asked for.
 
     `log` is the part of the log that is trained on, where labels come from one. `context` is the
-    column of the log whose values are told apart. `ground` is what is known of the documents of
-    each list beside their features.
+    column of the log whose values are told apart, `loss` the name of the loss of corrected labels,
+    `features` the training matrix that the lists of the log point into. `ground` is what is known
+    of the documents of each list beside their features.
     """
 
     depth: int
@@ -40,7 +41,14 @@ class Basis:
     propensity: Propensity | None = None
     position_model: str | None = None
     context: str | None = None
+    loss: str | None = None
+    features: NDArray[np.float32] | None = None
     ground: NDArray[np.float32] | None = None
+
+    @property
+    def loss_of_labels(self) -> LossOfLabels:
+        """The loss that was asked for, softmax unless another was."""
+        return LOSSES[self.loss or "softmax"]
 
     @property
     def contexts(self) -> Column | None:
@@ -64,6 +72,9 @@ class Correction(ABC):
     learns = False
     """Whether something about position is learned step by step, beside the ranker."""
 
+    slopes_only = False
+    """Whether it does more than weigh clicks, so that only rankers that follow slopes take it."""
+
     is_likelihood = False
     """Whether the loss is that of a model of what was seen, so that its value on held-out lists
     tells which ranker is the best."""
@@ -76,6 +87,13 @@ class Correction(ABC):
     @abstractmethod
     def build(cls, basis: Basis) -> Correction:
         """The correction for a training."""
+
+    def labels(self, log: ClickLog) -> NDArray[np.floating] | None:
+        """What stands for the mean clicks of each list of a log, where that is known beforehand.
+
+        None where clicks are the labels, and `signal` says what they are worth.
+        """
+        return None
 
     @abstractmethod
     def signal(self, scores: Tensor, shown: Shown) -> Signal:
@@ -132,5 +150,16 @@ def softmax_signal(
     scores: Tensor, targets: Tensor, shown: Shown, evidence: Sequence[Tensor] = ()
 ) -> Signal:
     """The signal of corrected labels under the softmax loss."""
-    loss = softmax_loss(scores, targets, shown)
+    return label_signal(softmax_loss, scores, targets, shown, evidence)
+
+
+def label_signal(
+    loss_of_labels: LossOfLabels,
+    scores: Tensor,
+    targets: Tensor,
+    shown: Shown,
+    evidence: Sequence[Tensor] = (),
+) -> Signal:
+    """The signal of corrected labels under a loss."""
+    loss = loss_of_labels(scores, targets, shown)
     return Signal(loss.value, loss.slope, loss.curvature, targets.sum(), targets, list(evidence))

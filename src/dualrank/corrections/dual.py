@@ -17,10 +17,10 @@ from torch import Tensor
 from dualrank.corrections.correction import (
     Basis,
     Correction,
+    label_signal,
     require_positions,
-    softmax_signal,
 )
-from dualrank.corrections.losses import ratio_to_first
+from dualrank.corrections.losses import LossOfLabels, ratio_to_first, softmax_loss
 from dualrank.corrections.position_models import (
     POSITION_MODELS,
     ContextualPositions,
@@ -48,8 +48,13 @@ class DualLearning(Correction):
     learns = True
 
     def __init__(
-        self, depth: int, settings: TrainingSettings, model: PositionModel | None = None
+        self,
+        depth: int,
+        settings: TrainingSettings,
+        model: PositionModel | None = None,
+        loss: LossOfLabels = softmax_loss,
     ) -> None:
+        self._loss = loss
         self.model = model or PositionVariables(depth)
         self._settings = settings
         self.start(torch.device("cpu"))
@@ -65,7 +70,7 @@ class DualLearning(Correction):
             counts = np.bincount(column.codes, basis.log.counts, len(column.names)).astype(int)
             sessions = dict(zip(column.names, counts.tolist(), strict=True))
             model = ContextualPositions(basis.depth, sessions, str(basis.context))
-        return cls(basis.depth, settings, model)
+        return cls(basis.depth, settings, model, basis.loss_of_labels)
 
     def start(self, device: torch.device) -> None:
         """Move φ."""
@@ -86,7 +91,7 @@ class DualLearning(Correction):
         weights = self.of_lists(ratio_to_first(table, limit), shown)
         seen = ratio_to_first(scores, limit) * shown.labels
         evidence = [_slope(table, seen, shown), seen.sum()]
-        return softmax_signal(scores, shown.labels * weights, shown, evidence)
+        return label_signal(self._loss, scores, shown.labels * weights, shown, evidence)
 
     @staticmethod
     def of_lists(table: Tensor, shown: Shown) -> Tensor:

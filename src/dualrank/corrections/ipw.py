@@ -16,9 +16,10 @@ from torch import Tensor
 from dualrank.corrections.correction import (
     Basis,
     Correction,
+    label_signal,
     require_positions,
-    softmax_signal,
 )
+from dualrank.corrections.losses import LossOfLabels, softmax_loss
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.batch import Shown
 from dualrank.rankers.ranker import Signal
@@ -37,7 +38,9 @@ class InversePropensity(Correction):
         depth: int,
         max_weight: float = torch.inf,
         contexts: Sequence[str] | None = None,
+        loss: LossOfLabels = softmax_loss,
     ) -> None:
+        self._loss = loss
         known = propensity.by_context if contexts is not None else {}
         curves = [known.get(name, propensity) for name in contexts or ("",)]
         for curve in curves:
@@ -51,7 +54,8 @@ class InversePropensity(Correction):
         """With the propensity that was given."""
         assert basis.propensity is not None, "the plan has checked that there is one"
         names = None if basis.contexts is None else basis.contexts.names
-        return cls(basis.propensity, basis.depth, basis.settings.max_weight, names)
+        limit = basis.settings.max_weight
+        return cls(basis.propensity, basis.depth, limit, names, basis.loss_of_labels)
 
     def start(self, device: torch.device) -> None:
         """Move the weights."""
@@ -64,7 +68,7 @@ class InversePropensity(Correction):
 
     def signal(self, scores: Tensor, shown: Shown) -> Signal:
         """Clicks times their inverse propensity."""
-        return softmax_signal(scores, shown.labels * self.weights(shown), shown)
+        return label_signal(self._loss, scores, shown.labels * self.weights(shown), shown)
 
     def propensity(self) -> Propensity:
         """The curve that was given."""

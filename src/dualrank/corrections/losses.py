@@ -71,6 +71,92 @@ def plackett_luce_loss(scores: Tensor, targets: Tensor, shown: Shown) -> Loss:
     )
 
 
+def pairs_loss(scores: Tensor, weights: Tensor, shown: Shown) -> Loss:
+    """Documents above others: a logistic loss for every pair (i, j) of a list, by its weight.
+
+        l = Σ_ij w_ij log(1 + e^{−(s_i − s_j)}),        σ_ij = 1/(1 + e^{−(s_i − s_j)})
+        ∂l/∂s_x = Σ_j w_jx σ_xj − w_xj σ_jx,   ∂²l/∂s_x² = Σ_j (w_xj + w_jx) σ_xj σ_jx
+
+    `weights` are `[lists, i, j]`; those of padding, and of a document with itself, count nothing.
+    """
+    apart, w = _apart(scores), of_pairs(weights, shown)
+    below = w * torch.sigmoid(-apart)
+    return Loss(
+        value=(w * pair_losses(scores)).sum(),
+        slope=below.sum(dim=1) - below.sum(dim=2),
+        curvature=lambda: ((w + w.mT) * torch.sigmoid(apart) * torch.sigmoid(-apart)).sum(dim=2),
+    )
+
+
+def pair_losses(scores: Tensor) -> Tensor:
+    """log(1 + e^{−(s_i − s_j)}), `[lists, i, j]`."""
+    return torch.nn.functional.softplus(-_apart(scores))
+
+
+def of_pairs(weights: Tensor, shown: Shown) -> Tensor:
+    """Weights of pairs of displayed documents, and 0 for padding and a document with itself."""
+    pairs = shown.mask[:, :, None] & shown.mask[:, None, :]
+    pairs &= ~torch.eye(pairs.shape[1], dtype=torch.bool, device=pairs.device)
+    return torch.where(pairs, weights, 0.0)
+
+
+def clicked_over_skipped(shown: Shown) -> Tensor:
+    """c_i (1 − c_j), `[lists, i, j]`: how often i was clicked and j was not."""
+    c = shown.labels
+    return c[:, :, None] * (1 - c)[:, None, :]
+
+
+def _apart(scores: Tensor) -> Tensor:
+    return scores[:, :, None] - scores[:, None, :]
+
+
+def share_of_others(shown: Shown) -> Tensor:
+    """1/(n − 1) for a list of n documents, `[lists, 1, 1]`: one of those that one stands against.
+
+    With it a click counts once however long its list is, as in the softmax loss, and rates suit
+    both.
+    """
+    return 1 / (shown.weight.sum(dim=1) - 1).clamp(min=1)[:, None, None]
+
+
+def pairwise_loss(scores: Tensor, targets: Tensor, shown: Shown) -> Loss:
+    """Pairwise logistic loss: every label against all other documents of the list, whatever theirs.
+
+        l = Σ_i t_i/(n − 1) Σ_{j ≠ i} log(1 + e^{−(s_i − s_j)})
+
+    Linear in labels, as the hinge of Joachims et al. (2017) is, so that unbiased labels give an
+    unbiased loss. RankNet (Burges et al. 2005) weighs by [t_i > t_j], which noise in labels biases.
+    """
+    return pairs_loss(scores, targets[:, :, None] * share_of_others(shown), shown)
+
+
+def lambdarank_loss(scores: Tensor, targets: Tensor, shown: Shown) -> Loss:
+    """LambdaRank's: pairs as in `pairwise_loss`, by what swapping them changes of DCG.
+
+        l = Σ_i t_i Σ_{j ≠ i} |D(i) − D(j)| log(1 + e^{−(s_i − s_j)}),   D(x) = 1/log2(1 + rank(x))
+
+    Burges, Ragno and Le, "Learning to Rank with Nonsmooth Cost Functions" (NIPS 2006), as an
+    unbiased bound of DCG (Agarwal et al. 2019). Ranks are those by the scores of this step and
+    count as fixed. Gains are the labels themselves and not divided by the ideal DCG, which would be
+    that of noise.
+    """
+    order = scores.masked_fill(~shown.mask, -torch.inf).argsort(dim=1, descending=True)
+    ranks = torch.arange(1, scores.shape[1] + 1, device=scores.device).expand_as(order)
+    discount = 1 / torch.log2(1 + torch.empty_like(scores).scatter_(1, order, ranks.to(scores)))
+    swapped = (discount[:, :, None] - discount[:, None, :]).abs()
+    return pairs_loss(scores, targets[:, :, None] * swapped, shown)
+
+
+LossOfLabels = Callable[[Tensor, Tensor, Shown], Loss]
+
+LOSSES: dict[str, LossOfLabels] = {
+    "softmax": softmax_loss,
+    "pairwise": pairwise_loss,
+    "lambdarank": lambdarank_loss,
+}
+"""The losses of corrected labels, by name; each is linear in labels."""
+
+
 def masked_log_softmax(scores: Tensor, shown: Shown) -> Tensor:
     """log P(x) = s_x − log Σ_z e^{s_z} over each list, and 0 at padding; equation (9)."""
     if shown.full:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from dualrank.corrections.correction import Basis, Correction, softmax_signal
+from dualrank.corrections.correction import Basis, Correction, label_signal
+from dualrank.corrections.losses import LossOfLabels, softmax_loss
 from dualrank.rankers.batch import Shown
 from dualrank.rankers.ranker import Signal
 
@@ -15,11 +16,14 @@ from dualrank.rankers.ranker import Signal
 class Naive(Correction):
     """The naive ranker of the paper (NoCorrect), and training on grades."""
 
+    def __init__(self, loss: LossOfLabels = softmax_loss) -> None:
+        self._loss = loss
+
     @classmethod
     def build(cls, basis: Basis) -> Naive:
-        """There is nothing to know."""
-        return cls()
+        """There is nothing to know but the loss."""
+        return cls(basis.loss_of_labels)
 
     def signal(self, scores: Tensor, shown: Shown) -> Signal:
         """Labels as they are."""
-        return softmax_signal(scores, shown.labels, shown)
+        return label_signal(self._loss, scores, shown.labels, shown)

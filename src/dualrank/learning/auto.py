@@ -36,7 +36,7 @@ from dualrank.propensity.estimators import estimate
 from dualrank.propensity.propensity import Propensity
 
 IMITATION = "imitation"
-BY_POSITION = (NAIVE, IMITATION, "grounded", "likelihood", "dla")
+BY_POSITION = (NAIVE, IMITATION, "grounded", "likelihood")
 BY_READING = (NAIVE, IMITATION, "grounded-stopping", "stopping")
 """What is trained, where examination depends on the position, and where users read and stop."""
 

@@ -204,6 +204,14 @@ class ReadClicks(LoggedClicks):
         return read_down(log)
 
 
+class CorrectedClicks(Labelled):
+    """Labels that a correction makes of the clicks on each list, drawn as clicks are."""
+
+    def __init__(self, log: ClickLog, labels: NDArray[np.floating]) -> None:
+        require_comparisons(log.lists)
+        super().__init__(log.lists, np.where(log.lists.mask, labels, 0.0), log.sessions_per_list)
+
+
 class DisplayedOrder:
     """What was displayed in which order, and what was not: lists followed by other candidates.
 

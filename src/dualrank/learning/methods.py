@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.corrections.affine import Affine
 from dualrank.corrections.correction import Correction
 from dualrank.corrections.dual import DualLearning
 from dualrank.corrections.imitation import Imitation
 from dualrank.corrections.ipw import InversePropensity
 from dualrank.corrections.likelihood import Likelihood
 from dualrank.corrections.naive import Naive
+from dualrank.corrections.pairwise import Pairwise
+from dualrank.corrections.prs import PropensityRatio
 from dualrank.corrections.stopping import Stopping
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
@@ -80,34 +83,36 @@ class Method:
         return bool(self.extract or self.ground) or self.feedback is not clicks_of
 
 
+_CONTEXT = frozenset({"context"})
+_BY_POSITION = _CONTEXT | {"position_model"}
+_LABELS = frozenset({"loss"})
+
 METHODS = {
     method.name: method
     for method in (
         # auto trains several of the others, and takes dual learning's options for that candidate.
-        Method("auto", Naive, takes=frozenset({"position_model", "context"})),
-        Method("likelihood", Likelihood, takes=frozenset({"position_model", "context"})),
+        Method("auto", Naive, takes=_BY_POSITION),
+        Method("grounded", Likelihood, takes=_BY_POSITION, ground="imitation"),
+        Method("likelihood", Likelihood, takes=_BY_POSITION),
         Method("imitation", Imitation, feedback=order_of),
-        Method(
-            "grounded",
-            Likelihood,
-            takes=frozenset({"position_model", "context"}),
-            ground="imitation",
-        ),
-        Method("stopping", Stopping, takes=frozenset({"context"}), feedback=read_clicks_of),
+        Method("stopping", Stopping, takes=_CONTEXT, feedback=read_clicks_of),
         Method(
             "grounded-stopping",
             Stopping,
-            takes=frozenset({"context"}),
+            takes=_CONTEXT,
             feedback=read_clicks_of,
             ground="imitation",
         ),
-        Method("dla", DualLearning, takes=frozenset({"position_model", "context"})),
-        Method("ipw", InversePropensity, frozenset({"context"}), frozenset({"propensity"})),
-        Method("naive", Naive),
+        Method("dla", DualLearning, takes=_BY_POSITION | _LABELS),
+        Method("ipw", InversePropensity, _LABELS | _CONTEXT, frozenset({"propensity"})),
+        Method("affine", Affine, takes=_LABELS),
+        Method("prs", PropensityRatio, _CONTEXT, frozenset({"propensity"})),
+        Method("pairwise", Pairwise),
+        Method("naive", Naive, takes=_LABELS),
         Method(
             "click-model",
             Naive,
-            takes=frozenset({"click_model", "min_sessions"}),
+            takes=_LABELS | {"click_model", "min_sessions"},
             extract=extract_relevance,
         ),
     )

@@ -11,6 +11,7 @@ import numpy as np
 
 from dualrank.clicks.models.registry import click_model
 from dualrank.corrections.correction import Correction
+from dualrank.corrections.losses import LOSSES
 from dualrank.corrections.position_models import CONTEXTUAL, POSITION_MODELS
 from dualrank.data.dataset import Dataset
 from dualrank.data.scaling import KINDS
@@ -22,7 +23,7 @@ from dualrank.rankers.network import DNN
 from dualrank.rankers.ranker import RankerSettings
 from dualrank.settings import TrainingSettings
 
-OPTIONS = ("propensity", "position_model", "context", "click_model", "min_sessions")
+OPTIONS = ("propensity", "position_model", "context", "click_model", "min_sessions", "loss")
 """What some methods take, and others do not."""
 
 
@@ -46,6 +47,9 @@ class Plan:
     of the log's column `context`, such as a device. With a `propensity` that has such curves,
     `ipw` with the same `context` weighs every session by its own.
 
+    `loss` is that of corrected labels: `softmax` (the default, the paper's), `pairwise` or
+    `lambdarank`. What has a likelihood of its own takes none.
+
     >>> Plan(method="naive").with_options(steps=500, scaling="log").settings.steps
     500
     """
@@ -66,6 +70,9 @@ class Plan:
     min_sessions: Annotated[
         int | None, "Sessions that a list needs for the method click-model (10)."
     ] = None
+    loss: Annotated[
+        str | None, "The loss of corrected labels: softmax, pairwise or lambdarank."
+    ] = None
 
     def __post_init__(self) -> None:
         method = self.way
@@ -77,10 +84,13 @@ class Plan:
                 other = "; dla learns it from the clicks" if option == "propensity" else ""
                 raise SettingsError(f"method {method.name} needs a {_words(option)}{other}")
         self._check_curves()
-        if self.ranker.makes.at_once and method.correction.learns:
+        correction = method.correction
+        if self.ranker.makes.at_once and (correction.learns or correction.slopes_only):
+            lacking = "nothing is learned beside it" if correction.learns else "each has one weight"
+            like = "as by" if correction.learns else "unlike by"
             raise SettingsError(
-                f"a ranker of kind {self.ranker.kind} takes all clicks at once, so that nothing is "
-                f"learned beside it as by {method.name}; use method ipw or naive"
+                f"a ranker of kind {self.ranker.kind} takes all clicks at once, so that {lacking} "
+                f"{like} {method.name}; use method ipw or naive"
             )
         if method.ground is not None:
             # Refused now where what is learned and its ground could not become one ranker.
@@ -100,6 +110,12 @@ class Plan:
             click_model(self.click_model)
         if self.min_sessions is not None and self.min_sessions < 1:
             raise SettingsError(f"min_sessions is at least 1, not {self.min_sessions}")
+        if self.loss not in (None, *LOSSES):
+            raise SettingsError(f"unknown loss {self.loss!r}; known are {', '.join(LOSSES)}")
+        if self.loss is not None and self.ranker.makes.at_once:
+            raise SettingsError(
+                f"a ranker of kind {self.ranker.kind} takes all clicks at once, with its own loss"
+            )
 
     def _check_curves(self) -> None:
         model, curves = self.position_model, self.propensity
@@ -162,6 +178,7 @@ class Plan:
             "position_model": "variables" if self.context is None else "contextual",
             "click_model": CLICK_MODEL,
             "min_sessions": MIN_SESSIONS,
+            "loss": None if self.ranker.makes.at_once else "softmax",
         }
         for option in OPTIONS:
             value = getattr(self, option)

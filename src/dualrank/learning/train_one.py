@@ -18,6 +18,7 @@ from dualrank.data.scaling import Scaler
 from dualrank.errors import DataError, SettingsError
 from dualrank.evaluation.click_check import hold_out
 from dualrank.learning.feedback import (
+    CorrectedClicks,
     EstimatedRelevance,
     Feedback,
     WholeFeedback,
@@ -75,24 +76,25 @@ def train_one(
         below = None if ground is None else Ground.of(ground, log.lists, dataset)
         labels = _Labels(dataset, plan, relevance, below)
         log, held_out = hold_out(log, plan.held_out, settings.seed)
-        feedback: Feedback = labels.of(log)
     elif plan.held_out or plan.way.needs_log or checkpoint is not None:
         raise SettingsError(
             f"{type(source).__name__} is no click log: nothing can be held out or extracted from "
             "it, and no checkpoint holds its state; give judged queries, or validation=0"
         )
-    else:
-        feedback = source
     basis = Basis(
-        feedback.lists.depth,
+        source.lists.depth,
         settings,
         log,
         plan.propensity,
         plan.position_model,
         plan.context,
+        plan.loss,
+        features,
         None if log is None else labels.ground_of(log),
     )
     correction = plan.way.correction.build(basis)
+    feedback = source if log is None else labels.of(log, correction)
+    assert not isinstance(feedback, ClickLog)
     ranker = plan.ranker.build(scaler.output_count, settings.seed)
     if start is not None:
         described["start"] = _go_on(start, plan, ranker, correction)
@@ -128,8 +130,11 @@ class _Labels:
     relevance: NDArray[np.float32] | None = None
     ground: Ground | None = None
 
-    def of(self, log: ClickLog) -> WholeFeedback:
+    def of(self, log: ClickLog, correction: Correction) -> WholeFeedback:
         """Clicks, or what stands for them."""
+        corrected = correction.labels(log)
+        if corrected is not None:
+            return CorrectedClicks(log, corrected)
         if self.relevance is not None:
             return EstimatedRelevance(log, self.relevance)
         return self.plan.way.feedback(log, self.dataset, self.plan.context, self.ground_of(log))
@@ -199,6 +204,10 @@ def _validation(
     if held_out is None:
         return None
     if correction.is_likelihood:
-        return OnLikelihood(features, labels.of(held_out), correction)
-    limit = plan.settings.max_weight
-    return OnHeldOutClicks(features, held_out, correction.propensity, limit, labels.relevance)
+        return OnLikelihood(features, labels.of(held_out, correction), correction)
+    corrected = correction.labels(held_out)
+    if corrected is not None:
+        return OnHeldOutClicks(features, held_out, lambda: None, labels=corrected)
+    relevance, limit = labels.relevance, plan.settings.max_weight
+    known = None if relevance is None else held_out.lists.gather(relevance)
+    return OnHeldOutClicks(features, held_out, correction.propensity, limit, known)

@@ -86,8 +86,8 @@ class OnHeldOutClicks:
         Σ_i w_i Σ c_i / log2(1 + rank_i)  /  Σ_i w_i Σ c_i
 
     over positions i and all clicks c_i there, with the inverse propensity weights w believed now.
-    What is measured are the inner sums, one per displayed position. Where a click model has
-    extracted the `relevance` of documents, that stands in the place of their clicks.
+    What is measured are the inner sums, one per displayed position. `labels` stand in the place of
+    the mean clicks of each list, where a click model or a correction has made some.
     """
 
     def __init__(
@@ -96,14 +96,12 @@ class OnHeldOutClicks:
         log: ClickLog,
         believed: Callable[[], Propensity | None],
         max_weight: float = np.inf,
-        relevance: NDArray[np.float32] | None = None,
+        labels: NDArray[np.floating] | None = None,
     ) -> None:
         self._lists, self._features = log.lists, features
         self._clicks = log.clicks_per_list.astype(np.float64)
-        if relevance is not None:
-            self._clicks = log.sessions_per_list[:, None] * log.lists.gather(relevance).astype(
-                float
-            )
+        if labels is not None:
+            self._clicks = log.sessions_per_list[:, None].astype(np.float64) * labels
         self._believed = believed
         self._max_weight = max_weight
 
@@ -121,4 +119,6 @@ class OnHeldOutClicks:
         weights = np.ones(len(measured))
         if propensity is not None:
             weights = np.minimum(propensity.weights[: len(measured)], self._max_weight)
-        return float(weights @ np.asarray(measured) / (weights @ self._clicks.sum(axis=0)))
+        # Corrected labels of few sessions may add up to less than nothing.
+        total = abs(weights @ self._clicks.sum(axis=0))
+        return float(weights @ np.asarray(measured) / total)
