@@ -180,7 +180,8 @@ def _words(option: str) -> str:
 
 def _who(option: str) -> str:
     takers = [m.name for m in METHODS.values() if option in m.takes | m.needs and m.name != "auto"]
-    return f"; {' and '.join(takers)} {'does' if len(takers) == 1 else 'do'}" if takers else ""
+    *others, last = takers
+    return f"; {', '.join(others)} and {last} do" if others else f"; {last} does"
 
 
 def _validation_name(validation: Dataset | float) -> float | str:
