@@ -82,9 +82,8 @@ class Plan:
                 f"a ranker of kind {self.ranker.kind} takes all clicks at once, so that nothing is "
                 f"learned beside it as by {method.name}; use method ipw or naive"
             )
-        if method.ground is not None:
-            # Refused now where what is learned and its ground could not become one ranker.
-            self.ranker.build(1).plus(self.ranker.build(1), 1.0)
+        if method.ground or (method.name == "auto" and not self.ranker.makes.at_once):
+            self._check_sums()
         if not isinstance(self.validation, Dataset):
             if not 0 <= self.validation < 1:
                 raise SettingsError(f"validation is a share between 0 and 1, not {self.validation}")
@@ -100,6 +99,15 @@ class Plan:
             click_model(self.click_model)
         if self.min_sessions is not None and self.min_sessions < 1:
             raise SettingsError(f"min_sessions is at least 1, not {self.min_sessions}")
+
+    def _check_sums(self) -> None:
+        """Refuse rankers that could not become one, before any of them is trained."""
+        try:
+            self.ranker.build(1).plus(self.ranker.build(1), 1.0)
+        except SettingsError as error:
+            raise SettingsError(
+                f"method {self.way.name} makes one ranker of several: {error}"
+            ) from error
 
     def _check_curves(self) -> None:
         model, curves = self.position_model, self.propensity
