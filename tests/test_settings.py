@@ -41,3 +41,15 @@ def test_the_bounds_themselves_are_allowed():
 def test_an_unknown_metric_is_refused_before_training():
     with pytest.raises(SettingsError, match="unknown metric 'ndgc'"):
         TrainingSettings(metric="ndgc")
+
+
+def test_what_was_left_open_is_what_suits_and_what_was_asked_for_stays():
+    suits = {"learning_rate": 0.6, "weight_decay": 1e-3}
+    open_ = TrainingSettings()
+    assert (open_.rate, open_.decay) == (0.2, 0.0)
+    suited = open_.suited(suits)
+    assert (suited.rate, suited.decay) == (0.6, 1e-3)
+    asked = TrainingSettings(learning_rate=0.05, weight_decay=0.0).suited(suits)
+    assert (asked.rate, asked.decay) == (0.05, 0.0)
+    usual = open_.suited({})
+    assert (usual.learning_rate, usual.weight_decay) == (0.2, 0.0)

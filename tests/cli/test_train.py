@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from dualrank.errors import StoppedError
+from dualrank.learning.methods import METHODS
 from dualrank.learning.model import Model
 
 QUERIES, DOCUMENTS, SESSIONS = 60, 6, 4_000
@@ -68,9 +69,14 @@ def words(folder, tmp_path):
         ),
         (
             ["--method", "naive", "--position-model", "network"],
-            "method naive takes no position model; dla does",
+            "method naive takes no position model; likelihood, grounded",
         ),
         (["--position-model", "contextual"], "takes one --context"),
+        (
+            ["--method", "grounded", "--elu-output"],
+            "method grounded makes one ranker of several: scores that go through an elu do not",
+        ),
+        (["--method", "auto", "--elu-output"], "method auto makes one ranker of several: scores"),
         (["--method", "click-model", "--click-model", "x"], "unknown click model 'x'"),
         (["--method", "auto", "--validation", "0"], "needs something to choose by"),
         (["--validation", "1.5"], "validation is a share between 0 and 1, not 1.5"),
@@ -239,3 +245,10 @@ def test_a_naive_model_has_nothing_to_debias_with(command, folder, tmp_path):
                            "--features", folder / "features.parquet")  # fmt: skip
     assert code == 2
     assert "a model of method naive has no propensities" in err
+
+
+def test_help_names_every_method(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "500")
+    code, out, _ = command("train", "--help")
+    assert code == 0
+    assert f"How clicks are learned from: {', '.join(METHODS)}." in out

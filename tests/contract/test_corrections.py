@@ -10,9 +10,10 @@ from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.corrections.correction import Basis
 from dualrank.corrections.losses import LOSSES
 from dualrank.corrections.position_models import POSITION_MODELS
+from dualrank.corrections.stopping import Stopping
 from dualrank.data.click_log import Column
 from dualrank.errors import SettingsError
-from dualrank.learning.feedback import CorrectedClicks, LoggedClicks
+from dualrank.learning.feedback import CorrectedClicks
 from dualrank.learning.fit import fit
 from dualrank.learning.methods import METHODS, Method
 from dualrank.learning.plan import Plan
@@ -64,20 +65,37 @@ def logged(log):
 
 
 @pytest.fixture(scope="module")
-def batch(logged, build):
+def ground(logged):
+    """What the lists of a method stand on, some scores; nothing for most."""
+    scores = np.random.default_rng(7).normal(size=logged.lists.mask.shape)
+    scores = np.where(logged.lists.mask, scores, 0).astype(np.float32)
+
+    def ground(case):
+        return None if CASES[case]["method"].ground is None else scores
+
+    return ground
+
+
+@pytest.fixture(scope="module")
+def batch(logged, dataset, ground, build):
+    """Lists with the labels that the method learns from."""
+
     def batch(case):
+        method, context = CASES[case]["method"], CASES[case].get("context")
         labels = build(case).labels(logged)
-        context = CASES[case].get("context")
         feedback = (
-            LoggedClicks(logged, context) if labels is None else CorrectedClicks(logged, labels)
+            method.feedback(logged, dataset, context, ground(case))
+            if labels is None
+            else CorrectedClicks(logged, labels)
         )
-        return feedback.draw(24, np.random.default_rng(1))
+        # The order displayed is drawn for a part of the sessions; 24 lists at least for all.
+        return feedback.draw(96 if method.name == "imitation" else 24, np.random.default_rng(1))
 
     return batch
 
 
 @pytest.fixture(scope="module")
-def build(logged, dataset):
+def build(logged, dataset, ground):
     def build(case, *, double=False, seed=0):
         plan = Plan(**CASES[case], settings=replace(SETTINGS, seed=seed))
         basis = Basis(
@@ -89,11 +107,12 @@ def build(logged, dataset):
             plan.context,
             plan.loss,
             dataset.features,
+            ground(case),
         )
         correction = plan.way.correction.build(basis)
-        for part in vars(correction).values():
-            if double and isinstance(part, torch.nn.Module):
-                part.double()
+        for name, part in list(vars(correction).items()):
+            if double and isinstance(part, torch.nn.Module | torch.Tensor):
+                setattr(correction, name, part.double())
         correction.start(CPU)
         return correction
 
@@ -121,7 +140,10 @@ def doubled(build, batch):
 
     def doubled(case):
         drawn = batch(case)
-        drawn = replace(drawn, labels=drawn.labels.astype(np.float64))
+        numbers = {name: getattr(drawn, name) for name in ("labels", "ground", "examined")}
+        drawn = replace(
+            drawn, **{n: None if v is None else v.astype(float) for n, v in numbers.items()}
+        )
         correction = build(case, double=True)
         learn(correction, drawn)
         shown = drawn.to(CPU)
@@ -167,6 +189,22 @@ def test_the_curvature_is_the_derivative_of_the_slope_and_never_negative(case, d
     assert (found >= numeric - 1e-6).all()
     assert (found >= 0).all()
     assert not found[~shown.mask].any()
+
+
+def test_ground_and_what_was_examined_reach_the_correction(case, doubled):
+    """What a batch brings beside labels is looked at by those methods that ask for it."""
+    correction, shown, scores = doubled(case)
+    method = CASES[case]["method"]
+    loss = correction.signal(scores, shown).loss
+    for name, asked in (
+        ("ground", method.ground is not None or method.name == "imitation"),
+        ("examined", isinstance(correction, Stopping)),
+    ):
+        held = getattr(shown, name)
+        assert held is not None or not asked
+        if asked:
+            moved = replace(shown, **{name: held * 1.5 + torch.sin(scores)})
+            assert correction.signal(scores, moved).loss != loss
 
 
 def test_padding_has_no_slope_and_changes_none(case, doubled, batch):

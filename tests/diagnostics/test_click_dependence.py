@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualrank.clicks.dependence import co_clicks
+from dualrank.clicks.dependence import Dependence, co_clicks, read_down
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.users import (
     BrowsingUser,
@@ -121,3 +121,36 @@ def test_lists_that_were_shown_once_say_nothing():
     point = click_dependence(LogFacts(log_of(np.arange(200), rng.random((200, 5)) < 0.5)))
     assert point.status == "not measured"
     assert "too few to compare" in point.meaning
+
+
+@pytest.mark.parametrize("user", [CascadeUser(), DynamicBayesianUser(), ClickChainUser()])
+def test_users_who_go_down_the_list_and_leave_are_known_for_readers(world, user):
+    here = world()
+    assert Dependence.of(here.log(40_000, lists=here.lists(), user=user)).reads_from_the_top
+
+
+@pytest.mark.parametrize("user", [PositionBasedUser(), PositionBasedUser(eta=2.0), TrustingUser()])
+def test_users_who_look_where_they_like_are_not_taken_for_readers(world, user):
+    here = world()
+    assert not Dependence.of(here.log(40_000, lists=here.lists(), user=user)).reads_from_the_top
+
+
+def test_some_who_click_everything_are_not_taken_for_readers():
+    rng = np.random.default_rng(0)
+    shown = rng.integers(0, 20, 20_000)
+    eager = rng.random((20_000, 1)) < 0.3
+    clicks = rng.random((20_000, 5)) < np.where(eager, 0.8, 0.3)
+    assert not Dependence.of(log_of(shown, clicks)).reads_from_the_top
+
+
+def test_a_few_sessions_say_nothing_of_how_users_read():
+    rng = np.random.default_rng(0)
+    few = log_of(rng.integers(0, 20, 30), rng.random((30, 5)) < 0.05)
+    assert not Dependence.of(few).reads_from_the_top
+
+
+def test_who_clicks_has_read_all_above_and_who_does_not_all_there_is():
+    clicks = np.array([[0, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 0], [0, 0, 0, 1]], bool)
+    log = log_of(np.arange(4), clicks)
+    expected = [[1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1], [1, 1, 1, 1]]
+    assert read_down(log).astype(int).tolist() == expected

@@ -78,3 +78,26 @@ def test_one_query_is_too_few():
     log = ClickLog.from_clicks(lists, np.zeros(1, int), np.array([[True, False, False, False]]))
     with pytest.raises(DataError, match="two held-out queries"):
         ClickCheck(log)
+
+
+def test_users_who_stop_are_checked_by_what_they_read():
+    """By where clicks fell, whatever stands below a strong document looks weak because of it.
+
+    The second scores are lowered below strong documents as clicks are: position-based clicks
+    would speak for them, the clicks among what was read do not.
+    """
+    rng = np.random.default_rng(4)
+    lists, depth, sessions = 300, 6, 60
+    attraction = rng.choice([0.1, 0.3, 0.8], (lists, depth))
+    clicked = rng.random((sessions, lists, depth)) < attraction
+    before = np.cumsum(clicked, axis=2) - clicked
+    clicks = (clicked & (before == 0)).reshape(-1, depth)
+    documents = np.arange(lists * depth, dtype=np.int32).reshape(lists, depth)
+    shown = RankedLists(documents, np.arange(lists, dtype=np.int32))
+    log = ClickLog.from_clicks(shown, np.tile(np.arange(lists), sessions), clicks)
+    read = np.cumprod(np.hstack([np.ones((lists, 1)), 1 - attraction[:, :-1]]), axis=1)
+    truth, hidden = np.log(attraction / (1 - attraction)), np.log(attraction * read)
+    by_reading = ClickCheck(log, reads=True).lead(truth.ravel(), over=hidden.ravel())
+    by_place = ClickCheck(log).lead(truth.ravel(), over=hidden.ravel())
+    assert by_reading.in_errors > 5
+    assert by_place.in_errors < -5

@@ -16,9 +16,11 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.lists import PADDING, RankedLists, top_lists
 from dualrank.errors import DataError
 from dualrank.learning.feedback import (
+    DisplayedOrder,
     EstimatedRelevance,
     Judgments,
     LoggedClicks,
+    ReadClicks,
     SimulatedClicks,
 )
 from dualrank.learning.loop import Loop
@@ -305,3 +307,108 @@ def test_everything_of_simulated_users_is_as_many_sessions_as_were_asked_for(
     expected = probabilities.mean(axis=0)
     error = np.sqrt(expected * (1 - expected) / SESSIONS)
     assert (np.abs(whole.labels.sum(axis=0) / SESSIONS - expected) / error).max() < 4.5
+
+
+def order_log(depth=3):
+    """One query of nine candidates, and one of two, of which everything is displayed."""
+    data = Dataset.from_arrays(np.zeros((11, 1)), [1] * 9 + [2] * 2)
+    documents = np.full((2, depth), PADDING, np.int32)
+    documents[0], documents[1, :2] = [4, 0, 7], [10, 9]
+    lists = RankedLists(documents, np.array([0, 1], np.int32))
+    return unclicked_log(lists, [3, 1]), data
+
+
+def test_what_was_displayed_comes_first_and_others_are_never_among_it():
+    log, data = order_log()
+    batch = DisplayedOrder(log, data).draw(8_000, np.random.default_rng(0))
+    # An order tells several ranks at once: a quarter of the lists is drawn.
+    assert len(batch) == batch.drawn == 2_000
+    large = batch.documents[:, 0] == 4
+    # Lists come in proportion to their sessions, 3 to 1, with an error of 1%.
+    assert large.mean() == pytest.approx(0.75, abs=0.045)
+    assert (batch.documents[large, :3] == [4, 0, 7]).all()
+    assert set(np.unique(batch.documents[large, 3:])) == {PADDING, 1, 2, 3, 5, 6, 8}
+    assert set(map(tuple, batch.documents[~large])) == {(10, 9, *[PADDING] * 4)}
+    assert (batch.labels[large] == [1, 1, 1, 0, 0, 0]).all()
+    assert (batch.labels[~large] == [1, 1, 0, 0, 0, 0]).all()
+    assert (batch.queries == np.where(large, 0, 1)).all()
+    assert not batch.ground[:, :3].any()
+
+
+def test_others_stand_for_all_that_were_not_displayed():
+    """The mean of Σ e^{s + ground} over draws is Σ e^s over every other candidate."""
+    log, data = order_log()
+    scores = np.random.default_rng(1).normal(size=11)
+    batch = DisplayedOrder(log, data).draw(80_000, np.random.default_rng(0))
+    for first, others in ((4, [1, 2, 3, 5, 6, 8]), (10, [])):
+        rows = batch.documents[:, 0] == first
+        documents = batch.documents[rows, 3:]
+        weights = np.where(documents == PADDING, 0, np.exp(scores[documents]))
+        sums = (weights * np.exp(batch.ground[rows, 3:])).sum(axis=1)
+        expected = np.exp(scores[others]).sum()
+        assert abs(sums.mean() - expected) <= 4 * sums.std() / np.sqrt(rows.sum()) + 1e-9
+        assert sums.std() / np.sqrt(rows.sum()) < 0.01 * expected + 1e-9
+
+
+def test_everything_of_an_order_is_every_list_once():
+    log, data = order_log()
+    whole = DisplayedOrder(log, data).everything(1, np.random.default_rng(0))
+    assert whole.documents[:, :2].tolist() == [[4, 0], [10, 9]]
+    assert (whole.drawn, whole.queries.tolist()) == (2, [0, 1])
+
+
+def read_by_hand(log, context=None):
+    """Sessions that read each place, one after the other: to the last click, or all of the list."""
+    found = {}
+    for row, (which, count) in enumerate(zip(log.list_of, log.counts, strict=True)):
+        key = (int(which), 0 if context is None else int(log.columns[context].codes[row]))
+        sums = found.setdefault(key, [np.zeros(log.lists.depth), 0])
+        clicked = np.flatnonzero(log.clicks[row])
+        for k in range(log.lists.depth):
+            if len(clicked) == 0 or k <= clicked[-1]:
+                sums[0][k] += count
+        sums[1] += count
+    return found
+
+
+@pytest.mark.parametrize("context", [None, "device"])
+def test_what_was_read_is_that_of_a_loop_over_sessions(dataset, lists, context):
+    log = sample_log(dataset, lists, CascadeUser(), 2_000, np.random.default_rng(3))
+    codes = np.random.default_rng(0).integers(2, size=len(log.counts)).astype(np.int32)
+    log = replace(log, columns={"device": Column(("desk", "phone"), codes)})
+    feedback = ReadClicks(log, context)
+    whole = feedback.everything(1, np.random.default_rng(0))
+    expected = read_by_hand(log, context)
+    contexts = np.zeros(len(whole), int) if whole.contexts is None else whole.contexts
+    keys = list(zip(feedback.list_of.tolist(), contexts.tolist(), strict=True))
+    assert set(expected) <= set(keys)
+    for row, key in enumerate(keys):
+        if key in expected:
+            np.testing.assert_allclose(whole.examined[row], expected[key][0], rtol=1e-5)
+    place = {(tuple(lists.documents[row]), code): n for n, (row, code) in enumerate(keys)}
+    drawn = feedback.draw(200, np.random.default_rng(0))
+    contexts = np.zeros(200, int) if drawn.contexts is None else drawn.contexts
+    for documents, code, examined, labels in zip(
+        drawn.documents, contexts, drawn.examined, drawn.labels, strict=True
+    ):
+        key = keys[place[tuple(documents), int(code)]]
+        np.testing.assert_allclose(examined, expected[key][0] / expected[key][1], rtol=1e-5)
+        assert (labels <= examined + 1e-6).all()
+
+
+def test_clicks_alone_do_not_tell_what_was_read():
+    assert LoggedClicks(small_log()).draw(5, np.random.default_rng(0)).examined is None
+
+
+def test_every_list_is_drawn_with_what_it_stands_on():
+    log = small_log()
+    ground = np.array([[0.1, 0.2], [0.3, 0], [0.5, 0.6]], np.float32)
+    device = Column(("phone", "desk"), np.array([0, 1, 1, 1, 0], np.int32))
+    by_device = replace(log, columns={"device": device})
+    for feedback in (LoggedClicks(log, None, ground), LoggedClicks(by_device, "device", ground)):
+        row_of = {0: 0, 2: 1, 3: 2}
+        for batch in (feedback.draw(50, np.random.default_rng(0)), feedback.everything(1, None)):
+            expected = ground[[row_of[first] for first in batch.documents[:, 0].tolist()]]
+            assert np.array_equal(batch.ground, expected)
+            half = batch.share(1, 2)
+            assert np.array_equal(half.ground, expected[1::2])

@@ -18,6 +18,7 @@ from dualrank.evaluation.evaluator import evaluate
 from dualrank.evaluation.propensity_error import inverse_propensity_mse
 from dualrank.learning.feedback import Judgments, SimulatedClicks
 from dualrank.learning.fit import fit
+from dualrank.learning.methods import METHODS
 from dualrank.learning.model import Model
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN, Linear
@@ -36,7 +37,19 @@ RECIPES = {
     "naive": {"method": "naive", "ranker": DNN((8,))},
     "svm-naive": {"method": "naive", "ranker": RankingSVM(C=10.0)},
     "svm-ipw": {"method": "ipw", "ranker": RankingSVM(C=10.0), "propensity": TRUTH},
+    "likelihood": {"method": "likelihood", "ranker": DNN((8,))},
+    "imitation": {"method": "imitation", "ranker": DNN((8,))},
+    "grounded": {"method": "grounded", "ranker": DNN((8,))},
+    "grounded-linear": {"method": "grounded", "ranker": Linear()},
+    "stopping": {"method": "stopping", "ranker": DNN((8,))},
+    "grounded-stopping": {"method": "grounded-stopping", "ranker": DNN((8, 4))},
 }
+
+
+def takers(option):
+    """Methods that take an option, in words."""
+    *others, last = [m.name for m in METHODS.values() if option in m.takes and m.name != "auto"]
+    return f"{', '.join(others)} and {last} do"
 
 
 def total_error(examination):
@@ -238,7 +251,7 @@ def test_validation_data_need_grades(log, dataset):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"method": "em"}, "unknown method 'em'; known are auto, dla, ipw, naive, click-model"),
+        ({"method": "em"}, f"unknown method 'em'; known are {', '.join(METHODS)}"),
         ({"method": "ipw"}, "method ipw needs a propensity; dla learns it from the clicks"),
         ({"propensity": TRUTH}, "method dla takes no propensity; ipw does"),
         ({"method": "naive", "propensity": TRUTH}, "method naive takes no propensity; ipw does"),
@@ -261,11 +274,11 @@ def test_validation_data_need_grades(log, dataset):
         ),
         (
             {"method": "naive", "position_model": "network"},
-            "method naive takes no position model; dla does",
+            f"method naive takes no position model; {takers('position_model')}",
         ),
         (
             {"method": "naive", "context": "device"},
-            "method naive takes no context; dla and ipw do",
+            f"method naive takes no context; {takers('context')}",
         ),
         (
             {"method": "ipw", "propensity": TRUTH, "context": "device"},
@@ -278,6 +291,11 @@ def test_validation_data_need_grades(log, dataset):
         (
             {"method": "ipw", "ranker": RankingSVM(), "propensity": TRUTH, "context": "device"},
             "the propensity has no curves by device",
+        ),
+        (
+            {"method": "grounded", "ranker": DNN((8,), elu_output=True)},
+            "method grounded makes one ranker of several: scores that go through an elu do not add "
+            "up to those of a network",
         ),
         ({"depth": 3}, "a training has no option 'depth'"),
         ({"validation": 1.0}, "validation is a share between 0 and 1, not 1.0"),

@@ -9,6 +9,7 @@ import torch
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.corrections.dual import DualLearning
 from dualrank.corrections.ipw import InversePropensity
+from dualrank.corrections.likelihood import Likelihood
 from dualrank.corrections.naive import Naive
 from dualrank.data.lists import top_lists
 from dualrank.errors import DataError, SettingsError
@@ -30,6 +31,7 @@ def make_loop(dataset, lists, user):
             "dla": lambda: DualLearning(lists.depth, settings),
             "ipw": lambda: InversePropensity(Propensity.of(user.curve), lists.depth),
             "naive": Naive,
+            "likelihood": lambda: Likelihood(lists.depth, settings),
         }[method]()
         return Loop(
             DNN(hidden).build(dataset.feature_count, settings.seed),
@@ -197,6 +199,36 @@ def test_the_best_ranker_on_validation_is_kept(make_loop):
     assert (history.best_step, history.best_value) == (10, 0.5)
     assert all(map(torch.equal, loop.ranker.tensors().values(), seen[1]))
     assert not all(map(torch.equal, seen[1], seen[2]))
+
+
+@pytest.mark.parametrize(
+    ("values", "best"), [([0.1, 0.2, 0.5, 0.3], 10), ([0.6, 0.2, 0.5, 0.3], 0)]
+)
+def test_a_likelihood_keeps_ranker_and_belief_of_its_best_step_the_start_included(
+    make_loop, values, best
+):
+    seen, beliefs = [], []
+
+    def validate(ranker):
+        seen.append([t.clone() for t in ranker.tensors().values()])
+        beliefs.append(loop.correction.propensity().examination)
+        return values[len(seen) - 1]
+
+    loop = make_loop("likelihood", validation=ByFunction(validate))
+    history = loop.run()
+    assert history.steps == [0, 5, 10, 12]
+    assert (history.best_step, history.best_value) == (best, max(values))
+    kept = history.steps.index(best)
+    assert all(map(torch.equal, loop.ranker.tensors().values(), seen[kept]))
+    np.testing.assert_array_equal(loop.correction.propensity().examination, beliefs[kept])
+    assert not np.array_equal(beliefs[kept], beliefs[-1])
+
+
+def test_settings_left_open_are_those_that_suit_the_correction(make_loop):
+    assert make_loop("dla").settings.rate == 0.2
+    assert make_loop("likelihood").settings.rate == Likelihood.suits["learning_rate"]
+    asked = make_loop("likelihood", settings=replace(SETTINGS, learning_rate=0.05))
+    assert (asked.settings.rate, asked.settings.decay) == (0.05, Likelihood.suits["weight_decay"])
 
 
 def test_of_equally_good_rankers_the_first_is_kept(make_loop):

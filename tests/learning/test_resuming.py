@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from dualrank.corrections.dual import DualLearning
+from dualrank.corrections.likelihood import Likelihood
 from dualrank.corrections.naive import Naive
 from dualrank.corrections.position_models import (
     ContextualPositions,
@@ -73,11 +74,13 @@ class UpAndDown:
 @pytest.fixture
 def make_loop(dataset, lists, user):
     def make(method, settings, draws=-1, poisoned=False):
-        correction = (
-            Naive()
-            if method == "naive"
-            else DualLearning(lists.depth, settings, POSITION_MODELS[method](lists.depth))
-        )
+        correction = {
+            "naive": Naive,
+            "likelihood": lambda: Likelihood(lists.depth, settings),
+        }.get(
+            method,
+            lambda: DualLearning(lists.depth, settings, POSITION_MODELS[method](lists.depth)),
+        )()
         feedback = Interrupted(SimulatedClicks(dataset, lists, user), draws, poisoned)
         feedback.contextual = method == "contextual"
         return Loop(
@@ -97,7 +100,7 @@ def outcome(loop):
     return {name: t.numpy().tobytes() for name, t in tensors.items()}, asdict(loop.history)
 
 
-@pytest.mark.parametrize("method", ["naive", *POSITION_MODELS])
+@pytest.mark.parametrize("method", ["naive", "likelihood", *POSITION_MODELS])
 @pytest.mark.parametrize("optimizer", ["sgd", "adagrad"])
 @pytest.mark.parametrize("every", [1, 4])
 def test_a_run_resumed_at_any_step_gives_the_same_bytes(

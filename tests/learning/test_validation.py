@@ -1,13 +1,20 @@
-"""How the best ranker is recognised on clicks that were held out."""
+"""How the best ranker is recognised on clicks that were held out, or by their likelihood."""
 
 import numpy as np
 import pytest
+import torch
 
+from dualrank.corrections.imitation import Imitation
+from dualrank.corrections.likelihood import Likelihood
+from dualrank.corrections.stopping import Stopping
 from dualrank.data.click_log import ClickLog
+from dualrank.data.dataset import Dataset
 from dualrank.data.lists import PADDING, RankedLists
-from dualrank.learning.validation import OnHeldOutClicks
+from dualrank.learning.feedback import DisplayedOrder, LoggedClicks, ReadClicks
+from dualrank.learning.validation import OnHeldOutClicks, OnLikelihood
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.ranker import Ranker
+from dualrank.settings import TrainingSettings
 
 
 class Scores:
@@ -86,3 +93,46 @@ def test_a_ranker_that_sees_lists_is_given_them_one_by_one():
     lists = RankedLists(np.array([[1, 0, 2], [0, 2, -1]], np.int32), np.zeros(2, np.int32))
     scores = FirstOfItsList().predict_lists(features, lists)
     assert scores.tolist() == [[0, -2, 1], [0, 3, 0]]
+
+
+SCORES = np.array([0.9, 0.1, 0.0, 0.5, 0.2, 0.4])
+PHI = np.array([0.0, -0.7, -1.5])
+
+
+def likelihood_of(correction, feedback):
+    correction.model.phi.data = torch.from_numpy(PHI).float()
+    validation = OnLikelihood(SCORES.astype(np.float32)[:, None], feedback, correction)
+    return validation.value(validation.measure(Scores()))
+
+
+def test_likelihood_is_that_of_where_clicks_fell_per_click(held_out):
+    total = 0.0
+    for documents, clicks in (([3, 0, 1], [4, 1, 0]), ([4, 5], [0, 2])):
+        utility = SCORES[documents] + PHI[: len(documents)]
+        total += clicks @ (utility - np.log(np.exp(utility).sum()))
+    found = likelihood_of(Likelihood(3, TrainingSettings()), LoggedClicks(held_out))
+    assert found == pytest.approx(total / 7, rel=1e-5)
+
+
+def test_likelihood_of_who_stops_is_that_of_clicks_among_what_was_read(held_out):
+    """Three sessions read to the first rank and one to the second; two to the second."""
+    total = 0.0
+    for documents, clicks, read in (([3, 0], [4, 1], [4, 1]), ([4, 5], [0, 2], [2, 2])):
+        chance = 1 / (1 + np.exp(-SCORES[documents] - PHI[:2]))
+        total += np.array(clicks) @ np.log(chance)
+        total += (np.array(read) - clicks) @ np.log(1 - chance)
+    found = likelihood_of(Stopping(3, TrainingSettings()), ReadClicks(held_out))
+    assert found == pytest.approx(total / 7, rel=1e-5)
+
+
+def test_an_order_is_judged_by_the_same_others_every_time(held_out):
+    data = Dataset.from_arrays(np.zeros((6, 1)), [1] * 4 + [2] * 2)
+    features = SCORES.astype(np.float32)[:, None]
+    validation = OnLikelihood(features, DisplayedOrder(held_out, data), Imitation())
+    assert validation.measure(Scores()) == validation.measure(Scores())
+    better = SCORES.copy()
+    better[[3, 0, 1, 4, 5]] = [3, 2, 1, 2, 1]
+    other = OnLikelihood(
+        better.astype(np.float32)[:, None], DisplayedOrder(held_out, data), Imitation()
+    )
+    assert other.measure(Scores())[0] > validation.measure(Scores())[0]

@@ -8,6 +8,7 @@ from torch import nn
 from dualrank.errors import SettingsError
 from dualrank.rankers import network as network_module
 from dualrank.rankers.network import DNN, Linear, Network
+from dualrank.rankers.ranking_svm import RankingSVM
 
 torch.set_num_threads(1)
 
@@ -246,3 +247,46 @@ def test_the_last_hidden_layer_is_what_the_score_is_made_of():
     assert hidden.shape == (20, 4)
     scores = hidden @ network.weights[-1].numpy()[0] + network.biases[-1].numpy()
     np.testing.assert_allclose(scores, network.predict(features), rtol=1e-5, atol=1e-6)
+
+
+@SHAPES
+@pytest.mark.parametrize("weight", [1.0, -0.3, 0.0])
+def test_two_networks_side_by_side_score_as_their_sum(hidden, weight):
+    one = trained((3, *hidden, 1), seed=1)
+    two = trained((3, *(size + 2 for size in hidden), 1), seed=5)
+    x = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+    before = [p.clone() for p in (*parameters(one), *parameters(two))]
+    both = one.plus(two, weight)
+    np.testing.assert_allclose(
+        both.predict(x), one.predict(x) + weight * two.predict(x), rtol=1e-5, atol=1e-5
+    )
+    assert both.sizes == (3, *(2 * size + 2 for size in hidden), 1)
+    assert all(map(torch.equal, before, (*parameters(one), *parameters(two))))
+    thrice = both.plus(one, 2.0).predict(x)
+    np.testing.assert_allclose(thrice, both.predict(x) + 2 * one.predict(x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        (Network((3, 4, 1)), Network((2, 4, 1))),
+        (Network((3, 4, 1)), Network((3, 4, 4, 1))),
+        (Network((3, 4, 1), elu_output=True), Network((3, 4, 1))),
+        (Network((3, 4, 1)), Network((3, 4, 1), elu_output=True)),
+        (Network((3, 4, 1)), RankingSVM().build(3)),
+        (RankingSVM().build(3), Network((3, 1))),
+        (RankingSVM().build(3), RankingSVM().build(2)),
+    ],
+)
+def test_what_does_not_add_up_is_refused(one, two):
+    with pytest.raises(SettingsError, match="do not add up"):
+        one.plus(two, 1.0)
+
+
+def test_two_ranking_svms_add_up():
+    one, two = RankingSVM().build(3), RankingSVM().build(3)
+    rng = np.random.default_rng(0)
+    one.weights, two.weights = (torch.from_numpy(rng.normal(size=3)) for _ in range(2))
+    x = rng.normal(size=(20, 3)).astype(np.float32)
+    expected = one.predict(x) - 0.5 * two.predict(x)
+    np.testing.assert_allclose(one.plus(two, -0.5).predict(x), expected, atol=1e-5)

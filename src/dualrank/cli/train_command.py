@@ -25,13 +25,18 @@ from dualrank.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from dualrank.cli.ranker_options import RankerChoice as RankerOptions
+    from dualrank.learning.methods import METHODS
     from dualrank.propensity.propensity import Propensity
     from dualrank.settings import TrainingSettings
 
 logger = logging.getLogger(__name__)
 
 
-@imports("dualrank.cli.ranker_options:RankerOptions", "dualrank.settings:TrainingSettings")
+@imports(
+    "dualrank.cli.ranker_options:RankerOptions",
+    "dualrank.learning.methods:METHODS",
+    "dualrank.settings:TrainingSettings",
+)
 def train(
     log: Log,
     features: Annotated[
@@ -42,7 +47,7 @@ def train(
     ],
     out: Annotated[Path, typer.Option("--out", help="The model directory to write.")],
     method: Annotated[
-        str, typer.Option(help="The correction: auto, dla, ipw, naive or click-model.")
+        str, typer.Option(help=f"How clicks are learned from: {', '.join(METHODS)}.")
     ] = "dla",
     *,
     rankers: RankerOptions,

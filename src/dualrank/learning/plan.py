@@ -92,9 +92,8 @@ class Plan:
                 f"a ranker of kind {self.ranker.kind} takes all clicks at once, so that {lacking} "
                 f"{like} {method.name}; use method ipw or naive"
             )
-        if method.ground is not None:
-            # Refused now where what is learned and its ground could not become one ranker.
-            self.ranker.build(1).plus(self.ranker.build(1), 1.0)
+        if method.ground or (method.name == "auto" and not self.ranker.makes.at_once):
+            self._check_sums()
         if not isinstance(self.validation, Dataset):
             if not 0 <= self.validation < 1:
                 raise SettingsError(f"validation is a share between 0 and 1, not {self.validation}")
@@ -116,6 +115,15 @@ class Plan:
             raise SettingsError(
                 f"a ranker of kind {self.ranker.kind} takes all clicks at once, with its own loss"
             )
+
+    def _check_sums(self) -> None:
+        """Refuse rankers that could not become one, before any of them is trained."""
+        try:
+            self.ranker.build(1).plus(self.ranker.build(1), 1.0)
+        except SettingsError as error:
+            raise SettingsError(
+                f"method {self.way.name} makes one ranker of several: {error}"
+            ) from error
 
     def _check_curves(self) -> None:
         model, curves = self.position_model, self.propensity
@@ -197,7 +205,8 @@ def _words(option: str) -> str:
 
 def _who(option: str) -> str:
     takers = [m.name for m in METHODS.values() if option in m.takes | m.needs and m.name != "auto"]
-    return f"; {' and '.join(takers)} {'does' if len(takers) == 1 else 'do'}" if takers else ""
+    *others, last = takers
+    return f"; {', '.join(others)} and {last} do" if others else f"; {last} does"
 
 
 def _validation_name(validation: Dataset | float) -> float | str:

@@ -212,10 +212,10 @@ class Network(Ranker):
             not isinstance(other, Network)
             or len(self.sizes) != len(other.sizes)
             or self.sizes[0] != other.sizes[0]
-            or self.elu_output
-            or other.elu_output
         ):
             return super().plus(other, weight)
+        if self.elu_output or other.elu_output:
+            raise SettingsError("scores that go through an elu do not add up to those of a network")
         hidden = zip(self.sizes[1:-1], other.sizes[1:-1], strict=True)
         joined = Network((self.sizes[0], *(one + two for one, two in hidden), 1))
         last = len(self.weights) - 1

@@ -122,7 +122,7 @@ class SVMRanker(Ranker):
 
     def plus(self, other: Ranker, weight: float) -> Ranker:
         """w + weight · v."""
-        if not isinstance(other, SVMRanker):
+        if not isinstance(other, SVMRanker) or len(self.weights) != len(other.weights):
             return super().plus(other, weight)
         both = SVMRanker(len(self.weights), self._settings)
         both.weights = self.weights + weight * other.weights
