@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dualrank.corrections.affine import Affine
 from dualrank.corrections.correction import Correction
+from dualrank.corrections.doubly_robust import DoublyRobust
 from dualrank.corrections.dual import DualLearning
 from dualrank.corrections.imitation import Imitation
 from dualrank.corrections.ipw import InversePropensity
@@ -63,6 +64,7 @@ METHODS = {
         Method("dla", DualLearning, takes=_BY_POSITION | _LABELS),
         Method("ipw", InversePropensity, _LABELS | {"context"}, frozenset({"propensity"})),
         Method("affine", Affine, takes=_LABELS),
+        Method("doubly-robust", DoublyRobust, takes=_LABELS | {"propensity", "context"}),
         Method("prs", PropensityRatio, frozenset({"context"}), frozenset({"propensity"})),
         Method("pairwise", Pairwise),
         Method("naive", Naive, takes=_LABELS),
