@@ -23,6 +23,7 @@ from dualrank.corrections.likelihood import Likelihood
 from dualrank.corrections.naive import Naive
 from dualrank.corrections.pairwise import Pairwise
 from dualrank.corrections.prs import PropensityRatio
+from dualrank.corrections.stopping import Stopping
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import SettingsError
@@ -65,6 +66,7 @@ METHODS = {
         Method("ipw", InversePropensity, _LABELS | {"context"}, frozenset({"propensity"})),
         Method("affine", Affine, takes=_LABELS),
         Method("doubly-robust", DoublyRobust, takes=_LABELS | {"propensity", "context"}),
+        Method("dcm", Stopping, takes=_LABELS),
         Method("prs", PropensityRatio, frozenset({"context"}), frozenset({"propensity"})),
         Method("pairwise", Pairwise),
         Method("naive", Naive, takes=_LABELS),
