@@ -65,7 +65,7 @@ def regress_clicks(
         clicks / np.maximum(sessions, 1),
         sessions / (rate * (1 - rate))[of_cell[1]],
     )
-    found = problem.solve(np.concatenate([2 * rate, rate / 2] if exposure is None else []))
+    found = problem.solve(np.append(2 * rate, rate / 2) if exposure is None else np.zeros(0))
     if exposure is not None:
         return ClickRegression(np.ones(depth), np.zeros(depth), found)
     slopes, offsets, weights = found[:depth], found[depth : 2 * depth], found[2 * depth :]

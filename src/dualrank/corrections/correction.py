@@ -146,6 +146,20 @@ def require_positions(propensity: Propensity, depth: int) -> None:
         )
 
 
+def curves_by_context(
+    propensity: Propensity, depth: int, contexts: Sequence[str] | None = None
+) -> NDArray[np.float64]:
+    """Examination, a row for each of the `contexts`: its own curve, or the common one.
+
+    Without contexts there is one row.
+    """
+    known = propensity.by_context if contexts is not None else {}
+    curves = [known.get(name, propensity) for name in contexts or ("",)]
+    for curve in curves:
+        require_positions(curve, depth)
+    return np.stack([curve.examination[:depth] for curve in curves])
+
+
 def softmax_signal(
     scores: Tensor, targets: Tensor, shown: Shown, evidence: Sequence[Tensor] = ()
 ) -> Signal:

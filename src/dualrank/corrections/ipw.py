@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from dualrank.corrections.correction import (
     Basis,
     Correction,
+    curves_by_context,
     label_signal,
-    require_positions,
 )
 from dualrank.corrections.losses import LossOfLabels, softmax_loss
 from dualrank.propensity.propensity import Propensity
@@ -41,12 +40,8 @@ class InversePropensity(Correction):
         loss: LossOfLabels = softmax_loss,
     ) -> None:
         self._loss = loss
-        known = propensity.by_context if contexts is not None else {}
-        curves = [known.get(name, propensity) for name in contexts or ("",)]
-        for curve in curves:
-            require_positions(curve, depth)
         self._propensity = propensity
-        weights = np.stack([curve.weights[:depth] for curve in curves])
+        weights = 1 / curves_by_context(propensity, depth, contexts)
         self._weights = torch.from_numpy(weights).float().clamp(max=max_weight)
 
     @classmethod

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dualrank.corrections.affine import Affine
 from dualrank.corrections.correction import Correction
+from dualrank.corrections.doubly_robust import DoublyRobust
 from dualrank.corrections.dual import DualLearning
 from dualrank.corrections.imitation import Imitation
 from dualrank.corrections.ipw import InversePropensity
@@ -22,6 +23,7 @@ from dualrank.corrections.likelihood import Likelihood
 from dualrank.corrections.naive import Naive
 from dualrank.corrections.pairwise import Pairwise
 from dualrank.corrections.prs import PropensityRatio
+from dualrank.corrections.stopped_labels import StoppedLabels
 from dualrank.corrections.stopping import Stopping
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
@@ -106,6 +108,8 @@ METHODS = {
         Method("dla", DualLearning, takes=_BY_POSITION | _LABELS),
         Method("ipw", InversePropensity, _LABELS | _CONTEXT, frozenset({"propensity"})),
         Method("affine", Affine, takes=_LABELS),
+        Method("doubly-robust", DoublyRobust, takes=_LABELS | _CONTEXT | {"propensity"}),
+        Method("dcm", StoppedLabels, takes=_LABELS),
         Method("prs", PropensityRatio, _CONTEXT, frozenset({"propensity"})),
         Method("pairwise", Pairwise),
         Method("naive", Naive, takes=_LABELS),
