@@ -94,7 +94,7 @@ def train(
     judged = options.pop("validation", None)
     if isinstance(judged, int | float | Dataset):
         options["validation"], judged = judged, None
-    plan = (plan or Plan()).with_options(**options)
+    plan = (plan or Plan(method="auto")).with_options(**options)
     choose_device(plan.settings.device)
     if tensorboard:
         require_tensorboard()

@@ -48,7 +48,7 @@ def train(
     out: Annotated[Path, typer.Option("--out", help="The model directory to write.")],
     method: Annotated[
         str, typer.Option(help=f"How clicks are learned from: {', '.join(METHODS)}.")
-    ] = "dla",
+    ] = "auto",
     *,
     rankers: RankerOptions,
     propensity: Annotated[
@@ -106,7 +106,7 @@ def train(
 
     Example: dualrank train clicks.parquet --features data/train.txt --out model/
 
-    Example: dualrank train clicks.parquet --features data/train.txt --method auto --out model/
+    Example: dualrank train clicks.parquet --features data/train.txt --method dla --out model/
 
     Example: torchrun --nproc-per-node 2 -m dualrank train clicks.parquet --features F --out model/
     """

@@ -10,6 +10,7 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.dual_estimate import check_refits, estimate_by_dual_learning
+from dualrank.learning.likelihood_estimate import estimate_by_likelihood
 from dualrank.learning.regression_em import estimate_by_regression_em
 from dualrank.propensity.bootstrap import RESAMPLES
 from dualrank.propensity.estimators import ESTIMATORS, Estimator, estimate, require_shuffled
@@ -18,7 +19,8 @@ from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.ranker import RankerSettings
 from dualrank.settings import TrainingSettings
 
-TRAINED = ("regression-em", "dla")
+LIKELIHOODS = ("likelihood", "grounded")
+TRAINED = ("regression-em", "dla", *LIKELIHOODS)
 """Estimators that train a ranker on the features of the documents."""
 METHODS = (*ESTIMATORS, *TRAINED)
 REFITS = 5
@@ -48,8 +50,9 @@ def estimate_propensities(
     """Estimate examination by every method, or by those that are named or given as functions.
 
     Whoever names `randomisation` says that the lists were shuffled; otherwise the log must show it.
-    `ranker` is what regression-EM (by default linear) and dual learning (by default a network)
-    score documents with; `refits` and `settings` are for dual learning.
+    `ranker` is what regression-EM (by default linear), dual learning and likelihood (by default a
+    network) score documents with. `settings` are for the latter, `refits` for the intervals of dual
+    learning.
     """
     for method in methods or ():
         if isinstance(method, str) and method not in METHODS:
@@ -71,13 +74,13 @@ def estimate_propensities(
             return estimate_by_regression_em(
                 grouped, dataset, ranker=ranker, resamples=resamples, seed=seed
             )
+        training = settings or TrainingSettings(seed=seed)
+        if method in LIKELIHOODS:
+            return estimate_by_likelihood(
+                log, dataset, str(method), ranker=ranker, settings=training, progress=progress
+            )
         return estimate_by_dual_learning(
-            log,
-            dataset,
-            ranker=ranker,
-            settings=settings or TrainingSettings(seed=seed),
-            refits=refits,
-            progress=progress,
+            log, dataset, ranker=ranker, settings=training, refits=refits, progress=progress
         )
 
     for method in METHODS if methods is None else dict.fromkeys(methods):
