@@ -206,10 +206,13 @@ def _pair(
 ) -> TrainedPair | None:
     """The rankers that were trained already, for a diagnosis that needs two."""
     _, held_out = hold_out(log, plan.held_out, plan.settings.seed)
-    if held_out is None or not {NAIVE, "dla"} <= models.keys():
+    joint = next((name for name in ("dla", "likelihood") if name in models), None)
+    if held_out is None or joint is None or NAIVE not in models:
         return None
-    naive, dual = (models[name].predict(dataset) for name in (NAIVE, "dla"))
-    return TrainedPair(naive, dual, held_out, plan.settings.max_weight, plan.settings.seed)
+    naive, dual = (models[name].predict(dataset) for name in (NAIVE, joint))
+    copy = models["imitation"].predict(dataset) if "imitation" in models else None
+    limit, seed = plan.settings.max_weight, plan.settings.seed
+    return TrainedPair(naive, dual, held_out, limit, seed, copy)
 
 
 def _remove_checkpoints(folder: Path) -> None:

@@ -21,6 +21,7 @@ def click_dependence(facts: LogFacts) -> Point:
         "after_the_first": first.to_dict(),
         "further_down": further.to_dict(),
         "ends_sessions": found.ends_sessions,
+        "reads_from_the_top": found.reads_from_the_top,
     }
     asked = Question(NAME, numbers)
     if first.status == further.status == "not measured":

@@ -11,6 +11,7 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.diagnostics.agreement import curves
 from dualrank.diagnostics.click_dependence import click_dependence
+from dualrank.diagnostics.confounding import confounding
 from dualrank.diagnostics.connectivity import connectivity
 from dualrank.diagnostics.facts import LogFacts, Progress
 from dualrank.diagnostics.joint_learning import joint_learning
@@ -29,6 +30,7 @@ POINTS: tuple[Callable[[LogFacts], Point], ...] = (
     curves,
     logging_ranker,
     joint_learning,
+    confounding,
     click_dependence,
     trust,
     sample,

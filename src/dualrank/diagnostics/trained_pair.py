@@ -35,7 +35,8 @@ FEWEST_QUERIES = 10
 class TrainedPair:
     """Scores of all documents by both rankers, and sessions on queries that neither has seen.
 
-    `max_weight` is what dual learning clips its weights at.
+    `max_weight` is what dual learning clips its weights at. `imitated` are the scores of a third
+    ranker, which repeats the order displayed.
     """
 
     naive: NDArray[np.float32]
@@ -43,6 +44,7 @@ class TrainedPair:
     held_out: ClickLog
     max_weight: float = np.inf
     seed: int = 0
+    imitated: NDArray[np.float32] | None = None
 
     @cached_property
     def lead(self) -> Lead:
@@ -83,7 +85,7 @@ def train_pair(
     rest, held_out = hold_out(log, HELD_OUT, seed)
     assert held_out is not None
     settings = TrainingSettings(steps=STEPS, seed=seed)
-    naive, dual = (
+    naive, dual, imitated = (
         fit(
             rest,
             dataset,
@@ -91,8 +93,8 @@ def train_pair(
             ranker=RANKER,
             validation=0.0,
             settings=settings,
-            progress=part_of(progress, number, 2),
+            progress=part_of(progress, number, 3),
         ).predict(dataset)
-        for number, method in enumerate(("naive", "dla"))
+        for number, method in enumerate(("naive", "dla", "imitation"))
     )
-    return TrainedPair(naive, dual, held_out, settings.max_weight, seed)
+    return TrainedPair(naive, dual, held_out, settings.max_weight, seed, imitated)

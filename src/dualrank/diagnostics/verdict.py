@@ -21,6 +21,11 @@ JOINT: Verdict = "fit for joint learning"
 HARVESTED: Verdict = "use harvested propensities"
 SWAPS: Verdict = "collect some swaps first"
 
+UNSEEN = (
+    "No log shows whether what attracts clicks also satisfies, nor what documents are worth that "
+    "were never displayed."
+)
+
 
 @dataclass(frozen=True)
 class Judgement:
@@ -33,14 +38,20 @@ class Judgement:
 def judge(points: Mapping[str, Point]) -> Judgement:
     """The verdict that the points lead to."""
     verdict, reasons = _decide(points)
-    return Judgement(verdict, (*reasons, *_cautions(points)))
+    return Judgement(verdict, (*reasons, *_cautions(points), UNSEEN))
 
 
 def _decide(points: Mapping[str, Point]) -> tuple[Verdict, list[str]]:
     connected = points["connectivity"].numbers["can_harvest"]
     joint, curves = points["joint learning"], points["curves"]
     contradicted = curves.status in ("warning", "failed")
+    confounded = points["confounding"].status == "warning"
     unproven = "Held-out clicks do not show that joint learning is right."
+    if confounded:
+        unproven = (
+            "Joint learning takes what the logging ranker knew for examination; train with "
+            "--method grounded, which tells the two apart, or auto."
+        )
     if points["sample"].numbers["clicks"] == 0:
         return SWAPS, ["There is no click in the log, so there is nothing to learn from yet."]
     if points["sample"].status == "failed":
@@ -49,9 +60,20 @@ def _decide(points: Mapping[str, Point]) -> tuple[Verdict, list[str]]:
     if points["independent clicks"].numbers["ends_sessions"]:
         return SWAPS, [
             "A click mostly ends the session, so that no weight by position, learned or harvested, "
-            "is right; stay with the naive ranker until swaps show what a curve is worth here."
+            "is right; train with --method stopping, which learns from what was read, or auto."
         ]
-    if connected and (contradicted or joint.status != "good"):
+    if points["independent clicks"].numbers.get("reads_from_the_top"):
+        return SWAPS, [
+            "Users read from the top and some leave after a click, so that a curve by position "
+            "takes part of that for examination; train with --method stopping, or auto."
+        ]
+    if points["drift"].status == "failed":
+        return SWAPS, [
+            "What position does differs between parts of the log, so that one curve is wrong for "
+            "most of it; give the column that tells them apart (--context), with which auto learns "
+            "a curve for each, or train on one part."
+        ]
+    if connected and (contradicted or confounded or joint.status != "good"):
         if contradicted:
             why = "Dual learning finds another curve than the one they show."
         elif joint.status == "not measured":
@@ -59,7 +81,7 @@ def _decide(points: Mapping[str, Point]) -> tuple[Verdict, list[str]]:
         else:
             why = unproven
         return HARVESTED, ["Documents seen at several positions connect all of them.", why]
-    if joint.status == "good":
+    if joint.status == "good" and not confounded:
         return JOINT, [
             "Held-out clicks are better predicted with dual learning than without.",
             "Its curve agrees with the harvested one."

@@ -59,6 +59,18 @@ class ClickLogit:
         by_rank = np.diag(expected.sum(axis=0)) - expected.T @ p
         return np.block([[within, across], [across.T, by_rank]])
 
+    def errors(self, at: Floats, queries: NDArray[np.integer]) -> Floats:
+        """The standard error of every parameter over queries (a sandwich), φ against the first."""
+        _, query = np.unique(queries, return_inverse=True)
+        slopes = np.stack([np.bincount(query, column) for column in self.slopes(at).T], axis=1)
+        inverse = np.linalg.inv(self.information(at) + RIDGE * np.eye(len(at)))
+        weights = self.inputs.shape[2]
+        against = np.eye(len(at))
+        against[weights:, weights] -= 1
+        covariance = against @ inverse @ slopes.T @ slopes @ inverse @ against.T
+        found: Floats = np.sqrt(np.diag(covariance).clip(min=0))
+        return found
+
     def fit(self, ridge: float | Floats = RIDGE, around: Floats | None = None) -> Floats:
         """The parameters of greatest likelihood, less ridge/2 · (w − around)² for each of them.
 

@@ -16,12 +16,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError
-from dualrank.evaluation.click_logit import RIDGE, ClickLogit
+from dualrank.evaluation.click_logit import ClickLogit
 from dualrank.learning.combination import HeldOut
 from dualrank.learning.logging_scores import Ground
 from dualrank.learning.loop import part_of
@@ -78,7 +77,7 @@ def estimate_by_likelihood(
     clicks = log.clicks_per_list.astype(np.float64)
     logit = ClickLogit(columns * log.lists.mask[:, :, None], clicks, log.lists.mask)
     at = logit.fit()
-    spread = _errors(logit, at, log.lists.queries)
+    spread = logit.errors(at, log.lists.queries)
     phi, error = at[2:] - at[2], NORMAL_95 * spread[2:]
     curve = np.exp(phi)
     shown = log.lists.mask[log.list_of]
@@ -90,18 +89,3 @@ def estimate_by_likelihood(
         support=(log.counts @ shown).astype(np.int64),
         details={"intervals_over": "queries"},
     )
-
-
-def _errors(
-    logit: ClickLogit, at: NDArray[np.float64], queries: NDArray[np.int32]
-) -> NDArray[np.float64]:
-    """The standard error of every parameter, φ against the first of them, over queries."""
-    _, query = np.unique(queries, return_inverse=True)
-    slopes = np.stack([np.bincount(query, column) for column in logit.slopes(at).T], axis=1)
-    inverse = np.linalg.inv(logit.information(at) + RIDGE * np.eye(len(at)))
-    weights = logit.inputs.shape[2]
-    against = np.eye(len(at))
-    against[weights:, weights] -= 1
-    covariance = against @ inverse @ slopes.T @ slopes @ inverse @ against.T
-    found: NDArray[np.float64] = np.sqrt(np.diag(covariance).clip(min=0))
-    return found

@@ -1,0 +1,67 @@
+"""How much of what looks like position is what the logging ranker knew?
+
+A document stood on top because the logging ranker liked it, and is clicked for the same reason. The
+order displayed tells what that ranker must have thought of the documents (`logging_scores`), and
+with that beside the scores of the jointly learned ranker,
+
+    P(k | a click) = softmax_k(b f(x_k) + a s_k + φ_k),
+
+held-out clicks tell a from φ. Where φ falls less steeply with a than without, the difference is
+what joint learning has taken for examination.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dualrank.data.click_log import ClickLog
+from dualrank.diagnostics.facts import LogFacts
+from dualrank.diagnostics.point import Point, Question
+from dualrank.evaluation.click_check import CLEAR
+from dualrank.evaluation.click_logit import ClickLogit
+from dualrank.learning.logging_scores import logging_scores, spread_of
+
+NAME = "confounding"
+ALIKE = 1.2
+"""Curves that differ by less than this factor everywhere lead to much the same ranker."""
+
+
+def confounding(facts: LogFacts) -> Point:
+    """The curve with and without a term for the logging ranker's score."""
+    trained, dataset = facts.trained, facts.dataset
+    if isinstance(trained, str) or dataset is None or trained.imitated is None:
+        why = trained if isinstance(trained, str) else "the order displayed was not imitated"
+        return Question(NAME).answer("not measured", f"{why[0].upper()}{why[1:]}.")
+    held_out: ClickLog = trained.held_out
+    lists = held_out.lists
+    columns = []
+    for values in (lists.gather(trained.dual), logging_scores(trained.imitated, lists, dataset)):
+        columns.append(np.where(lists.mask, values / spread_of(values, lists.mask), 0.0))
+    clicks = held_out.clicks_per_list.astype(np.float64)
+    both = ClickLogit(np.stack(columns, axis=-1), clicks, lists.mask)
+    alone = ClickLogit(both.inputs[:, :, :1], clicks, lists.mask)
+    at, without = both.fit(), alone.fit()[1:]
+    worth, error = float(at[1]), float(both.errors(at, lists.queries)[1])
+    factors = np.exp((at[2:] - at[2]) - (without - without[0]))
+    position = int(np.argmax(np.abs(np.log(factors))))
+    factor = float(factors[position])
+    numbers = {
+        "worth_of_the_logging_score": worth,
+        "standard_error": error,
+        "factor": factor,
+        "position": position + 1,
+    }
+    asked = Question(NAME, numbers)
+    if worth < CLEAR * error or max(factor, 1 / factor) < ALIKE:
+        return asked.answer(
+            "good",
+            "With the logging ranker's score told apart, the curve stays as it is (within a factor "
+            f"of {max(factor, 1 / factor):.2f}).",
+        )
+    return asked.answer(
+        "warning",
+        f"With the logging ranker's score told apart, position {position + 1} is examined "
+        f"{factor:.2f} times as often as joint learning has it: what that ranker knew is taken for "
+        "examination.",
+        "Train with --method grounded, which tells the two apart, or auto.",
+    )
