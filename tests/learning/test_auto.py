@@ -1,5 +1,6 @@
-"""`auto` corrects where held-out clicks support it, and stays naive where they do not."""
+"""`auto` makes one ranker of those that held-out clicks speak for, and says which and why."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -8,23 +9,33 @@ import pytest
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.sampling import sample_log
 from dualrank.clicks.users import CascadeUser
-from dualrank.data.click_log import Column
+from dualrank.data.click_log import PERIOD, ClickLog, Column
 from dualrank.data.dataset import Dataset
 from dualrank.data.interventions import join_lists
 from dualrank.data.lists import top_lists
 from dualrank.errors import SettingsError
-from dualrank.learning.auto import candidates, harvested_propensity
+from dualrank.evaluation.evaluator import evaluate
+from dualrank.learning.auto import (
+    BY_POSITION,
+    BY_READING,
+    UNSEEN,
+    fit_best,
+    harvested_propensity,
+    telling_context,
+)
 from dualrank.learning.choice import choose_by_clicks, choose_by_grades, doubt
 from dualrank.learning.feedback import SimulatedClicks
 from dualrank.learning.fit import fit
+from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
 from dualrank.propensity.propensity import Propensity
-from dualrank.rankers.network import Linear
+from dualrank.rankers.network import DNN, Linear
 from dualrank.rankers.ranking_svm import RankingSVM
 from dualrank.settings import TrainingSettings
 
 QUERIES, DOCUMENTS = 600, 10
 SETTINGS = TrainingSettings(steps=400)
+QUICK = TrainingSettings(steps=20)
 
 
 def collection(seed):
@@ -47,50 +58,138 @@ def biased(data):
     return sample_log(data, top_lists(data, scores), PositionBasedUser(), 200_000, 1)
 
 
-def test_dual_learning_is_taken_where_it_is_clearly_ahead(data, biased):
-    model = fit(biased, data, method="auto", ranker=Linear(), settings=SETTINGS, validation=0.2)
+def auto(log, data, **options):
+    plan = Plan("auto", Linear(), SETTINGS, validation=0.2).with_options(**options)
+    return fit(log, data, plan)
+
+
+def quality(model, data):
+    return evaluate(model.predict(data), data, ["ndcg@10"])["ndcg@10"]
+
+
+@pytest.fixture(scope="module")
+def by_position(data, biased):
+    """Whose examination depends on the position: the model, and all candidates."""
+    return fit_best(biased, data, Plan("auto", Linear(), SETTINGS, validation=0.2))
+
+
+def test_where_examination_depends_on_the_position_corrections_are_added_up(data, by_position):
+    model, candidates = by_position
+    assert list(candidates) == list(BY_POSITION)
     why = model.training["auto"]
     assert model.training["method"] == "auto"
-    assert why["chosen"] == "dla"
-    assert "better than naive by" in why["why"]
-    assert why["leads"]["dla"]["gain"] > 2 * why["leads"]["dla"]["error"]
-    assert "no query–document pair was seen" in why["not_harvested"]
-    assert model.propensity.method == "dual learning"
+    assert why["chosen"] == " + ".join(why["weights"])
+    assert next(iter(why["weights"])) in ("grounded", "likelihood", "dla")
+    assert set(why["leads"]) == {"auto", *BY_POSITION} - {"naive"}
+    assert why["leads"]["auto"]["gain"] > 2 * why["leads"]["auto"]["error"]
+    assert why["why"].startswith("it predicts the held-out clicks of ")
+    assert "standard errors better than naive, where clicks of a session do not" in why["why"]
+    assert why["why"].endswith(UNSEEN)
+    assert quality(model, data) > quality(candidates["naive"], data) + 0.02
 
 
-def test_without_a_clear_lead_it_stays_naive(data):
-    few = sample_log(data, top_lists(data, data.features @ [0.5, 1.0]), PositionBasedUser(), 300, 1)
-    model = fit(few, data, method="auto", ranker=Linear(), settings=SETTINGS, validation=0.2)
+def test_its_scores_are_the_weighted_sum_that_the_manifest_says(data, by_position, tmp_path):
+    model, candidates = by_position
+    weights = model.training["auto"]["weights"]
+    expected = sum(weight * candidates[n].predict(data) for n, weight in weights.items())
+    scores = model.predict(data)
+    first = next(iter(weights.values()))
+    np.testing.assert_allclose(scores, expected / first, rtol=1e-3, atol=1e-4)
+    assert list(weights.values()) != [1.0]
+    model.save(tmp_path)
+    loaded = Model.load(tmp_path)
+    assert np.array_equal(loaded.predict(data), scores)
+    assert loaded.training["auto"] == model.training["auto"]
+
+
+def test_users_who_leave_after_a_click_are_known_and_corrected_by_what_they_read(data):
+    lists = top_lists(data, data.features @ [0.5, 1.0])
+    log = sample_log(data, lists, CascadeUser(), 100_000, 1)
+    model, candidates = fit_best(log, data, Plan("auto", Linear(), SETTINGS, validation=0.2))
+    assert list(candidates) == list(BY_READING)
     why = model.training["auto"]
-    assert why["chosen"] == "naive"
-    assert "no correction is clearly ahead" in why["why"]
-    assert model.propensity is None
+    assert "users read from the top and stop after clicks" in why["why"]
+    assert next(iter(why["weights"])) in ("stopping", "grounded-stopping")
+    assert quality(model, data) > quality(candidates["naive"], data) + 0.02
+    assert "sessions click a second time 0.00 times as often" in doubt(log)
 
 
-def test_several_rankers_in_the_log_make_harvesting_a_candidate(data):
+def test_with_few_clicks_it_is_no_worse_than_its_first_candidate_or_naive(data):
+    lists = top_lists(data, data.features @ [0.5, 1.0])
+    log = sample_log(data, lists, PositionBasedUser(), 300, 1)
+    model, candidates = fit_best(log, data, Plan("auto", Linear(), SETTINGS, validation=0.2))
+    worst = min(quality(candidates[name], data) for name in ("naive", "grounded"))
+    assert quality(model, data) > worst - 0.005
+    assert json.loads(json.dumps(model.training["auto"]))
+
+
+def on_devices(data, etas, sessions=60_000):
+    """Each device has its users, on lists of the same ranker."""
+    lists = top_lists(data, data.features @ [0.5, 1.0])
+    parts = [
+        sample_log(data, lists, PositionBasedUser(eta=eta), sessions, seed)
+        for seed, eta in enumerate(etas)
+    ]
+    codes = np.repeat(np.arange(len(parts)), [len(part.counts) for part in parts])
+    column = Column(("desk", "phone"), codes.astype(np.int32))
+    return ClickLog.from_clicks(
+        lists,
+        np.concatenate([part.list_of for part in parts]),
+        np.concatenate([part.clicks for part in parts]),
+        np.concatenate([part.counts for part in parts]),
+        columns={"device": column},
+    )
+
+
+def test_a_column_by_which_examination_differs_is_found_and_gets_its_curves(data):
+    log = on_devices(data, (0.3, 1.8))
+    model, candidates = fit_best(log, data, Plan("auto", Linear(), QUICK, validation=0.2))
+    assert "with a curve for every device" in model.training["auto"]["why"]
+    for name in ("grounded", "likelihood", "dla"):
+        assert candidates[name].training["context"] == "device"
+        assert set(candidates[name].propensity.by_context) == {"desk", "phone"}
+    assert "context" not in candidates["naive"].training
+
+
+def test_a_column_that_changes_nothing_is_left_alone(data):
+    log = on_devices(data, (1.0, 1.0))
+    model, candidates = fit_best(log, data, Plan("auto", Linear(), QUICK, validation=0.2))
+    assert "with a curve for every" not in model.training["auto"]["why"]
+    assert all("context" not in each.training for each in candidates.values())
+
+
+def test_a_context_that_was_asked_for_is_taken(data):
+    log = on_devices(data, (1.0, 1.0))
+    plan = Plan("auto", Linear(), QUICK, context="device", position_model="contextual")
+    _, candidates = fit_best(log, data, plan)
+    with_curves = {name for name, each in candidates.items() if "context" in each.training}
+    assert with_curves == {"grounded", "likelihood", "dla"}
+
+
+def test_a_column_of_one_value_or_of_periods_tells_no_context(data, biased):
+    scores = data.features[:, 0]
+    log = on_devices(data, (0.3, 1.8))
+    period = replace(log, columns={PERIOD: log.columns["device"]})
+    assert telling_context(period, scores, reads=False) is None
+    assert telling_context(biased, scores, reads=False) is None
+    assert telling_context(log, scores, reads=False) == "device"
+
+
+def test_several_rankers_in_the_log_make_harvesting_a_candidate_of_an_svm(data):
     lists = join_lists(
         [top_lists(data, data.features @ w) for w in ([0.5, 1.0], [0.5, -1.0], [1.0, 0.2])]
     )
     log = sample_log(data, lists, PositionBasedUser(), 200_000, 1)
     assert isinstance(harvested_propensity(log), Propensity)
-    why = fit(log, data, method="auto", ranker=Linear(), settings=SETTINGS).training["auto"]
-    assert set(why["leads"]) == {"ipw", "dla"}
-    assert "not_harvested" not in why
     svm = fit(log, data, method="auto", ranker=RankingSVM()).training["auto"]
     assert set(svm["leads"]) == {"ipw"}
+    assert "not_harvested" not in svm
 
 
-def test_a_context_is_for_those_candidates_that_learn_curves_by_it(data):
-    lists = join_lists([top_lists(data, data.features @ w) for w in ([0.5, 1.0], [0.5, -1.0])])
-    log = sample_log(data, lists, PositionBasedUser(), 200_000, 1)
-    device = Column(("desktop", "phone"), (np.arange(len(log.counts)) % 2).astype(np.int32))
-    plan = Plan(method="auto", context="device", position_model="contextual")
-    plans, _ = candidates(replace(log, columns={"device": device}), plan)
-    assert {name: each.context for name, each in plans.items()} == {
-        "naive": None,
-        "ipw": None,
-        "dla": "device",
-    }
+def test_an_svm_without_a_harvest_stays_naive_and_says_why(data, biased):
+    why = fit(biased, data, method="auto", ranker=RankingSVM()).training["auto"]
+    assert (why["chosen"], why["leads"]) == ("naive", {})
+    assert "no query–document pair was seen" in why["not_harvested"]
 
 
 def test_a_blurred_harvest_is_no_candidate(data):
@@ -101,10 +200,11 @@ def test_a_blurred_harvest_is_no_candidate(data):
 
 def test_judged_queries_decide_where_there_are_some(data, biased):
     judged = collection(5)
-    model = fit(biased, data, method="auto", ranker=Linear(), settings=SETTINGS, validation=judged)
+    model = auto(biased, data, validation=judged)
     why = model.training["auto"]
     assert f"ndcg@10 on {QUERIES} judged queries: naive 0." in why["why"]
-    assert why["chosen"] == "dla"
+    assert why["chosen"] in BY_POSITION[1:]
+    assert "weights" not in why
 
 
 def test_the_best_of_the_clear_leads_is_taken(data, biased):
@@ -135,7 +235,7 @@ def test_every_candidate_has_a_checkpoint_of_its_own(data, biased, tmp_path):
         settings=TrainingSettings(steps=20),
         checkpoint=tmp_path / "run.safetensors",
     )
-    assert {p.name for p in tmp_path.iterdir()} == {"run-naive.safetensors", "run-dla.safetensors"}
+    assert {p.name for p in tmp_path.iterdir()} == {f"run-{n}.safetensors" for n in BY_POSITION}
 
 
 def test_progress_counts_over_all_candidates(data, biased):
@@ -148,29 +248,29 @@ def test_progress_counts_over_all_candidates(data, biased):
         settings=TrainingSettings(steps=20),
         progress=lambda done, total: seen.append((done, total)),
     )
-    assert seen == [(10, 40), (20, 40), (30, 40), (40, 40)]
+    assert seen == [(10 * part, 100) for part in range(1, 11)]
 
 
-def test_users_who_leave_after_a_click_are_not_corrected_by_position(data):
-    lists = top_lists(data, data.features @ [0.5, 1.0])
-    log = sample_log(data, lists, CascadeUser(), 200_000, 1)
-    assert "sessions click a second time 0.00 times as often" in doubt(log)
-    why = fit(log, data, method="auto", ranker=Linear(), settings=SETTINGS).training["auto"]
-    assert why["chosen"] == "naive"
-    assert why["why"].startswith("sessions click a second time")
+@pytest.mark.parametrize("at", [10, 30, 60, 90])
+def test_an_interrupted_run_goes_on_to_the_same_model(log, dataset, tmp_path, at):
+    settings = TrainingSettings(steps=20, batch_size=32, validate_every=5, checkpoint_every=5)
+    options = {"method": "auto", "ranker": DNN((4,)), "settings": settings, "validation": 0.3}
+    whole = fit(log, dataset, **options)
+
+    def pull_the_plug(done, total):
+        if done == at:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "run.safetensors"
+    with pytest.raises(KeyboardInterrupt):
+        fit(log, dataset, checkpoint=path, progress=pull_the_plug, **options)
+    resumed = fit(log, dataset, checkpoint=path, **options)
+    assert np.array_equal(resumed.predict(dataset), whole.predict(dataset))
+    assert resumed.training == whole.training
 
 
 def test_position_based_clicks_raise_no_doubt(biased):
     assert doubt(biased) is None
-
-
-def test_candidates_are_what_the_log_and_the_ranker_allow(data, biased):
-    plans, not_harvested = candidates(biased, Plan("auto", ranker=Linear(), settings=SETTINGS))
-    assert {name: plan.way.name for name, plan in plans.items()} == {"naive": "naive", "dla": "dla"}
-    assert all(plan.settings == SETTINGS for plan in plans.values())
-    assert "no query–document pair was seen" in not_harvested
-    plans, _ = candidates(biased, Plan("auto", ranker=RankingSVM()))
-    assert set(plans) == {"naive"}
 
 
 def test_a_source_without_a_log_cannot_be_chosen_by(data):
