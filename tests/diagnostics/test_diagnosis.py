@@ -22,6 +22,7 @@ NAMES = (
     "curves",
     "logging ranker",
     "joint learning",
+    "confounding",
     "independent clicks",
     "trust in the top",
     "sample",
@@ -78,16 +79,39 @@ def test_where_a_click_ends_the_session_no_curve_is_advised():
     assert "A click mostly ends the session" in found.reasons[0]
 
 
-def test_other_findings_are_cautions():
-    found = judge(points(connected=True, drift="failed", traffic="warning", sample="warning"))
+def test_where_users_read_from_the_top_the_method_for_them_is_named():
+    found = points(connected=True)
+    numbers = {**found["independent clicks"].numbers, "reads_from_the_top": True}
+    found["independent clicks"] = Point("independent clicks", "warning", numbers, "")
+    judged = judge(found)
+    assert judged.verdict == "collect some swaps first"
+    assert "method stopping" in judged.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("connected", "verdict"),
+    [(True, "use harvested propensities"), (False, "collect some swaps first")],
+)
+def test_joint_learning_is_not_advised_where_it_is_confounded(connected, verdict):
+    judged = judge(points(connected=connected, confounding="warning"))
+    assert judged.verdict == verdict
+    assert any("method grounded" in reason for reason in judged.reasons)
+
+
+def test_one_curve_is_not_advised_where_parts_of_the_log_differ():
+    judged = judge(points(connected=True, drift="failed"))
+    assert judged.verdict == "collect some swaps first"
+    assert "context" in judged.reasons[0]
+
+
+def test_other_findings_are_cautions_and_what_no_log_shows_comes_last():
+    found = judge(points(connected=True, drift="warning", traffic="warning", sample="warning"))
     assert found.verdict == "fit for joint learning"
-    assert found.reasons[-1] == (
+    assert found.reasons[-2] == (
         "Mind that corrections may overfit, examination differs between parts of the log and some "
         "clicks look like a machine's."
     )
-    assert judge(points(connected=True, drift="failed")).reasons[-1] == (
-        "Mind that examination differs between parts of the log."
-    )
+    assert "never displayed" in found.reasons[-1]
 
 
 def test_every_point_is_asked_once_and_the_json_can_be_read(world):
@@ -97,7 +121,7 @@ def test_every_point_is_asked_once_and_the_json_can_be_read(world):
     content = json.loads(found.to_json())
     assert content["verdict"] == found.verdict
     assert [point["name"] for point in content["points"]] == list(NAMES)
-    assert progress[-1] == (9, 9)
+    assert progress[-1] == (10, 10)
     assert found["sample"].numbers["sessions"] == 5_000
     # Below ten thousand sessions, and nothing else is wrong with it.
     assert found.failed == ("sample",)

@@ -63,5 +63,5 @@ def confounding(facts: LogFacts) -> Point:
         f"With the logging ranker's score told apart, position {position + 1} is examined "
         f"{factor:.2f} times as often as joint learning has it: what that ranker knew is taken for "
         "examination.",
-        "Train with --method grounded, which tells the two apart, or auto.",
+        "Train with method grounded, which tells the two apart, or auto.",
     )

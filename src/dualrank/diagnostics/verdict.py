@@ -50,7 +50,7 @@ def _decide(points: Mapping[str, Point]) -> tuple[Verdict, list[str]]:
     if confounded:
         unproven = (
             "Joint learning takes what the logging ranker knew for examination; train with "
-            "--method grounded, which tells the two apart, or auto."
+            "method grounded, which tells the two apart, or auto."
         )
     if points["sample"].numbers["clicks"] == 0:
         return SWAPS, ["There is no click in the log, so there is nothing to learn from yet."]
@@ -60,17 +60,17 @@ def _decide(points: Mapping[str, Point]) -> tuple[Verdict, list[str]]:
     if points["independent clicks"].numbers["ends_sessions"]:
         return SWAPS, [
             "A click mostly ends the session, so that no weight by position, learned or harvested, "
-            "is right; train with --method stopping, which learns from what was read, or auto."
+            "is right; train with method stopping, which learns from what was read, or auto."
         ]
     if points["independent clicks"].numbers.get("reads_from_the_top"):
         return SWAPS, [
             "Users read from the top and some leave after a click, so that a curve by position "
-            "takes part of that for examination; train with --method stopping, or auto."
+            "takes part of that for examination; train with method stopping, or auto."
         ]
     if points["drift"].status == "failed":
         return SWAPS, [
             "What position does differs between parts of the log, so that one curve is wrong for "
-            "most of it; give the column that tells them apart (--context), with which auto learns "
+            "most of it; give the column that tells them apart (a context), with which auto learns "
             "a curve for each, or train on one part."
         ]
     if connected and (contradicted or confounded or joint.status != "good"):
