@@ -252,3 +252,15 @@ def test_help_names_every_method(command, monkeypatch):
     code, out, _ = command("train", "--help")
     assert code == 0
     assert f"How clicks are learned from: {', '.join(METHODS)}." in out
+
+
+@pytest.mark.parametrize("method", ["likelihood", "grounded", "stopping", "imitation"])
+def test_every_way_to_learn_writes_its_model_and_leaves_no_checkpoint(
+    command, words, tmp_path, method
+):
+    code, out, err = command(*words, "--method", method, "--no-diagnosis", "--json")
+    assert (code, err) == (0, "")
+    assert (json.loads(out)["examination"] is not None) == (method in ("likelihood", "grounded"))
+    model = Model.load(tmp_path / "m")
+    assert model.training["method"] == method
+    assert not list((tmp_path / "m").glob("checkpoint*"))
