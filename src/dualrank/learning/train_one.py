@@ -196,7 +196,7 @@ def _validation(
         return OnGrades(scaled, plan.validation, plan.settings.metric)
     if held_out is None:
         return None
-    if correction.is_likelihood:
+    if correction.is_likelihood or labels.relevance is not None:
         return OnLikelihood(features, labels.of(held_out), correction)
     limit = plan.settings.max_weight
-    return OnHeldOutClicks(features, held_out, correction.propensity, limit, labels.relevance)
+    return OnHeldOutClicks(features, held_out, correction.propensity, limit)

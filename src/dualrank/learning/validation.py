@@ -57,7 +57,8 @@ class OnLikelihood:
     """How likely what was held out is, by ranker and correction together: minus the loss per label.
 
     What the ranker is judged with is what was believed at the same step, so that nothing is valued
-    anew.
+    anew. Where a click model extracted the relevance of documents, it is their cross entropy with
+    the ranker: the loss that is trained, smoother in the ranker than where few documents stand.
     """
 
     def __init__(
@@ -86,8 +87,7 @@ class OnHeldOutClicks:
         Σ_i w_i Σ c_i / log2(1 + rank_i)  /  Σ_i w_i Σ c_i
 
     over positions i and all clicks c_i there, with the inverse propensity weights w believed now.
-    What is measured are the inner sums, one per displayed position. Where a click model has
-    extracted the `relevance` of documents, that stands in the place of their clicks.
+    What is measured are the inner sums, one per displayed position.
     """
 
     def __init__(
@@ -96,14 +96,9 @@ class OnHeldOutClicks:
         log: ClickLog,
         believed: Callable[[], Propensity | None],
         max_weight: float = np.inf,
-        relevance: NDArray[np.float32] | None = None,
     ) -> None:
         self._lists, self._features = log.lists, features
         self._clicks = log.clicks_per_list.astype(np.float64)
-        if relevance is not None:
-            self._clicks = log.sessions_per_list[:, None] * log.lists.gather(relevance).astype(
-                float
-            )
         self._believed = believed
         self._max_weight = max_weight
 
