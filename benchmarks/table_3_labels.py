@@ -5,12 +5,13 @@ of `dualrank reproduce click-models`; SEEDS are 2 and USERS ubm,dbn unless given
 each kind of users and in the mean over seeds,
 
 - how labels go with the users' true attraction: their correlation within lists (every session
-  counts), and how many times too high they are on the last rank, if they are right on the first;
-  with priors of several strengths;
+  counts), and how many times higher they are for pages of grade 0 on the last rank than on the
+  first, where 1 is right; with priors of several strengths;
 - nDCG@10 on test queries of the network of Table 3 trained on each label: with lists drawn as often
   as they were displayed, or each as often; and keeping of its steps the one with the best
   discounted relevance on held-out lists by their sessions, with the least loss on held-out lists
   each counting once, or the last. The method `click-model` has each list once, and the loss.
+  `shown` is that step's nDCG@10 if only the ten pages that the engine would show are ranked.
 
 `clicks given UBM` is no label: the likelihood of where clicks fell, softmax(f + log e), with the
 mean examination e of each rank of each list that UBM reads off the log. True α s are those of DBN
@@ -21,6 +22,8 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -37,9 +40,16 @@ from dualrank.evaluation.click_check import hold_out
 from dualrank.learning import Labelled, Loop
 from dualrank.learning.extracted_relevance import scaled_to_clicks
 from dualrank.rankers import Ranker, Shown, Signal
-from dualrank.reproduce.search_engine import Log, SearchData, display, simulate_log, users_of
+from dualrank.reproduce.search_engine import (
+    DEPTH,
+    Log,
+    SearchData,
+    display,
+    simulate_log,
+    users_of,
+)
 from dualrank.reproduce.table_3 import HELD_OUT, HYPERPARAMETERS, SCALING
-from dualrank.reproduce.text_collection import TextCollection
+from dualrank.reproduce.text_collection import TextCollection, engine_scores
 
 Floats = NDArray[np.floating]
 USERS = "ubm,dbn"
@@ -62,10 +72,16 @@ class Steps:
 
     held_out: dr.ClickLog
     labels: Floats
-    ground: Floats | None
+    ground: NDArray[np.float32] | None
     features: NDArray[np.float32]
     test: dr.Dataset
     test_features: NDArray[np.float32]
+
+    @cached_property
+    def unseen(self) -> NDArray[np.bool_]:
+        """Test documents that the engine would not show."""
+        best = dr.top_lists(self.test, engine_scores(self.test), DEPTH)
+        return ~np.isin(np.arange(self.test.document_count), best.documents)
 
     def __post_init__(self) -> None:
         self.found: list[dict[str, float]] = []
@@ -83,12 +99,14 @@ class Steps:
         sessions = self.held_out.sessions_per_list[:, None]
         loss = GivenExamination().signal(torch.from_numpy(scores), self._shown).loss
         predicted = ranker.predict(self.test_features, self.test.offsets)
+        below = np.where(self.unseen, predicted.min() - 1, predicted)
         self.found.append(
             {
                 "discount": float((sessions * self.labels / np.log2(ranks + 2)).sum()),
                 "loss": -float(loss),
                 "last": float(len(self.found)),
                 "ndcg": dr.evaluate(predicted, self.test, ["ndcg@10"])["ndcg@10"],
+                "shown": dr.evaluate(below, self.test, ["ndcg@10"])["ndcg@10"],
             }
         )
         return [0.0]
@@ -97,9 +115,10 @@ class Steps:
         """Nothing is kept on the way."""
         return measured[0]
 
-    def kept(self, yardstick: str) -> float:
-        """nDCG@10 of the step that is the best by a yardstick."""
-        return max(self.found, key=lambda step: step[yardstick])["ndcg"]
+    def kept(self) -> list[float]:
+        """nDCG@10 of the steps that are the best by each yardstick, and that of shown pages."""
+        best = {by: max(self.found, key=itemgetter(by)) for by in YARDSTICKS}
+        return [*(step["ndcg"] for step in best.values()), best["loss"]["shown"]]
 
 
 @dataclass
@@ -152,11 +171,12 @@ class Stand:
         return found
 
     def agreement(self, label: Floats) -> tuple[float, float]:
-        """The correlation with the truth within lists, and the bias of the last rank."""
+        """The correlation with the truth within lists, and how bad pages gain down the list."""
         lists, sessions = self.log.lists, self.log.sessions_per_list[:, None]
         weight = np.where(lists.mask, sessions, 0)
         ours, true = (lists.gather(each).astype(float) for each in (label, self.truth()))
-        ratio = (weight * ours).sum(axis=0) / (weight * true).sum(axis=0)
+        bad = weight * (lists.gather(self.data.train.require_grades()) == 0)
+        of_bad = (bad * ours).sum(axis=0) / bad.sum(axis=0)
 
         def centred(values: Floats) -> Floats:
             mean = (values * lists.mask).sum(axis=1) / lists.mask.sum(axis=1)
@@ -165,7 +185,16 @@ class Stand:
         a, b = centred(ours), centred(true)
         together = (weight * a * b).sum()
         correlation = together / np.sqrt((weight * a * a).sum() * (weight * b * b).sum())
-        return float(correlation), float(ratio[-1] / ratio[0])
+        return float(correlation), float(of_bad[-1] / of_bad[0])
+
+    def taught(
+        self, label: Floats | None, log: dr.ClickLog
+    ) -> tuple[Floats, NDArray[np.float32] | None]:
+        """What is learned from a part of the log, and its ground: labels, or clicks given UBM."""
+        if label is None:
+            model = click_model("ubm").fit(self.log)
+            return given(model.fitted.shared["examination"], log)
+        return log.lists.gather(scaled_to_clicks(label.astype(np.float32), self.log)), None
 
     def train(self, label: Floats | None, *, by_sessions: bool) -> Steps:
         """The network of Table 3, on a label or on clicks given UBM's examination."""
@@ -174,15 +203,10 @@ class Stand:
         features = scaler.transform(train.features)
         rest, held_out = hold_out(self.log, HELD_OUT, self.seed)
         assert held_out is not None
-        if label is None:
-            curve = click_model("ubm").fit(self.log).fitted.shared["examination"]
-            (labels, ground), (judged, below) = (given(curve, log) for log in (rest, held_out))
-        else:
-            scaled = scaled_to_clicks(label.astype(np.float32), self.log)
-            labels, judged = rest.lists.gather(scaled), held_out.lists.gather(scaled)
-            ground = below = None
+        labels, ground = self.taught(label, rest)
         weights = rest.sessions_per_list if by_sessions else np.ones(len(rest.lists), np.int64)
-        steps = Steps(held_out, judged, below, features, test, scaler.transform(test.features))
+        judged = self.taught(label, held_out)
+        steps = Steps(held_out, *judged, features, test, scaler.transform(test.features))
         Loop(
             HYPERPARAMETERS.ranker.build(scaler.output_count, self.seed),
             torch.from_numpy(features),
@@ -236,10 +260,9 @@ def main() -> None:
             for name, trial in trials(stand, labels, user).items():
                 for by_sessions, drawn in ((True, "by sessions"), (False, "each once")):
                     steps = stand.train(trial, by_sessions=by_sessions)
-                    kept = [steps.kept(yardstick) for yardstick in YARDSTICKS]
-                    quality.setdefault(f"{name}, {drawn}", []).append(kept)
-        show(f"{user} users: labels", ("correlation", "last rank"), agreement)
-        show(f"{user} users: nDCG@10, kept by", YARDSTICKS, quality)
+                    quality.setdefault(f"{name}, {drawn}", []).append(steps.kept())
+        show(f"{user} users: labels", ("correlation", "bad pages"), agreement)
+        show(f"{user} users: nDCG@10, kept by", (*YARDSTICKS, "shown"), quality)
 
 
 if __name__ == "__main__":
