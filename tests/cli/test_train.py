@@ -206,7 +206,7 @@ def test_a_click_model_run_can_be_cut_and_goes_on(command, folder, tmp_path, mon
     assert command(*words)[0] != 0
     assert (tmp_path / "m" / "checkpoint.safetensors").exists()
     assert command(*words)[0] == 0
-    assert Model.load(tmp_path / "m").training["click_model"] == "dbn"
+    assert Model.load(tmp_path / "m").training["click_model"] == "ubm"
 
 
 def test_a_directory_that_is_used_again_keeps_nothing_of_the_old_model(command, folder, tmp_path):

@@ -9,14 +9,13 @@ from dualrank.clicks.users import make_user
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import top_lists
 from dualrank.errors import DataError, SettingsError
+from dualrank.evaluation.click_check import hold_out
 from dualrank.evaluation.evaluator import evaluate
 from dualrank.learning.extracted_relevance import extract_relevance, scaled_to_clicks
 from dualrank.learning.feedback import EstimatedRelevance
 from dualrank.learning.fit import fit
 from dualrank.learning.plan import Plan
-from dualrank.learning.validation import OnHeldOutClicks
 from dualrank.rankers.network import Linear
-from dualrank.rankers.ranker import Ranker
 from dualrank.rankers.ranking_svm import RankingSVM
 from dualrank.settings import TrainingSettings
 
@@ -65,13 +64,24 @@ def test_a_session_has_as_much_scaled_relevance_as_clicks(log):
     assert (scaled_to_clicks(nothing, kept) == 0).all()
 
 
-def test_lists_are_drawn_as_often_as_they_were_displayed(log):
+def test_every_list_is_drawn_as_often_however_often_it_was_displayed(log):
     feedback = EstimatedRelevance(log, np.ones(10_000, dtype=np.float32))
     batch = feedback.draw(60_000, np.random.default_rng(0))
     first = np.bincount(batch.documents[:, 0], minlength=log.lists.documents.max() + 1)
-    share = log.sessions_per_list / log.sessions
+    share = 1 / len(log.lists)
     error = np.sqrt(60_000 * share * (1 - share))
     assert (np.abs(first[log.lists.documents[:, 0]] - 60_000 * share) < 4.8 * error).all()
+    assert len(set(log.sessions_per_list)) > 1
+
+
+def test_one_parameter_of_a_click_model_can_be_the_label(log):
+    kept, relevance = extract_relevance(log, plan("dbn:attraction", 1))
+    found = click_model("dbn").fit(kept).fitted.pairs["attraction"].values
+    shown = relevance > 0
+    ratio = relevance[shown] / found[: len(relevance)][shown]
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-5)
+    with pytest.raises(SettingsError, match="ubm has no 'satisfaction'; it has attraction"):
+        extract_relevance(log, plan("ubm:satisfaction", 1))
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +96,7 @@ def bayesian_world():
     return data, sample_log(data, lists, make_user("dbn"), 50_000, 0)
 
 
-@pytest.mark.parametrize("name", ["dbn", "ubm"])
+@pytest.mark.parametrize("name", ["dbn", "dbn:attraction", "ubm"])
 def test_extracted_relevance_teaches_more_than_clicks_do(bayesian_world, name):
     data, log = bayesian_world
     value = {}
@@ -100,27 +110,26 @@ def test_the_model_says_what_it_was_trained_on(bayesian_world):
     data, log = bayesian_world
     few = TrainingSettings(steps=5)
     model = fit(log, data, method="click-model", ranker=Linear(), settings=few)
-    assert model.training["click_model"] == "dbn"
+    assert model.training["click_model"] == "ubm"
     assert model.training["min_sessions"] == 10
     assert model.propensity is None
 
 
-def test_held_out_lists_are_valued_by_their_relevance(dataset, log):
-    class Perfect:
-        by_list, predict_lists = False, Ranker.predict_lists
-
-        def __init__(self, scores):
-            self.scores = scores
-
-        def predict(self, features, offsets=None):
-            return self.scores[features[:, 0].astype(int)]
-
-    number = np.arange(dataset.document_count, dtype=np.float32)[:, None]
-    _, relevance = extract_relevance(log, plan("pbm", 1))
-    relevance = np.pad(relevance, (0, dataset.document_count - len(relevance)))
-    check = OnHeldOutClicks(number, log, lambda: None, labels=log.lists.gather(relevance))
-    best, worst = (check.value(check.measure(Perfect(sign * relevance))) for sign in (1, -1))
-    assert best > worst
+def test_the_best_ranker_is_kept_by_the_loss_on_held_out_lists(bayesian_world):
+    data, log = bayesian_world
+    settings = TrainingSettings(steps=60, batch_size=128, validate_every=20)
+    options = {"method": "click-model", "ranker": Linear(), "settings": settings}
+    model = fit(log, data, **options, validation=0.1)
+    kept, relevance = extract_relevance(log, plan("ubm", 10))
+    _, held_out = hold_out(kept, 0.1, settings.seed)
+    labels, mask = held_out.lists.gather(relevance).astype(float), held_out.lists.mask
+    scores = np.where(mask, held_out.lists.gather(model.predict(data)), -np.inf)
+    total = loss = 0.0
+    for label, score, shown in zip(labels, scores, mask, strict=True):
+        chance = np.exp(score - score.max()) / np.exp(score - score.max()).sum()
+        loss -= (label[shown] * np.log(chance[shown])).sum()
+        total += label[shown].sum()
+    assert model.training["history"]["best_value"] == pytest.approx(-loss / total, rel=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,9 @@ def train(
     ] = None,
     click_model: Annotated[
         str | None,
-        typer.Option(help="Whose relevance --method click-model learns from: dbn, ubm, …"),
+        typer.Option(
+            help="Whose relevance --method click-model learns from: ubm, dbn:attraction, …"
+        ),
     ] = None,
     min_sessions: Annotated[
         int | None,

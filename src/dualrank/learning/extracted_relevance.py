@@ -1,4 +1,9 @@
-"""Relevance that a click model extracted in the place of clicks: the paper's UBM and DBN rows."""
+"""Relevance that a click model extracted in the place of clicks: the paper's UBM and DBN rows.
+
+A click model may have several parameters of a document. `ubm` means what the model itself calls
+relevance, `dbn:attraction` one parameter of it: DBN's relevance is attraction times satisfaction,
+and satisfaction is what logs tell least about (docs/table-3.md).
+"""
 
 from __future__ import annotations
 
@@ -7,14 +12,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.clicks.models.click_model import ClickModel
+from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.clicks.models.registry import click_model
 from dualrank.data.click_log import ClickLog
-from dualrank.errors import DataError
+from dualrank.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from dualrank.learning.plan import Plan
 
-CLICK_MODEL = "dbn"
+CLICK_MODEL = "ubm"
 MIN_SESSIONS = 10
 """The paper removes lists with fewer sessions: too little is known of their documents."""
 
@@ -25,7 +32,8 @@ def extract_relevance(log: ClickLog, plan: Plan) -> tuple[ClickLog, NDArray[np.f
     Relevance is per index of the log, on the scale of clicks; documents that are not on these lists
     have 0.
     """
-    model = click_model(plan.click_model or CLICK_MODEL)
+    name = plan.click_model or CLICK_MODEL
+    model = model_of_label(name)
     least = plan.min_sessions or MIN_SESSIONS
     enough = np.flatnonzero(log.sessions_per_list >= least)
     if len(enough) == 0:
@@ -37,8 +45,22 @@ def extract_relevance(log: ClickLog, plan: Plan) -> tuple[ClickLog, NDArray[np.f
     kept = log.take_lists(enough)
     model.fit(kept)
     shown = model.fitted.observations > 0
-    values = np.where(shown, model.relevance_of_pairs().values, 0.0)
+    values = np.where(shown, _label(model, name).values, 0.0)
     return kept, scaled_to_clicks(values.astype(np.float32), kept)
+
+
+def model_of_label(name: str) -> ClickModel:
+    """The click model, yet to be fitted, of a label such as `ubm` or `dbn:attraction`."""
+    return click_model(name.partition(":")[0])
+
+
+def _label(model: ClickModel, name: str) -> PairParameter:
+    parameter, known = name.partition(":")[2], model.fitted.pairs
+    if not parameter:
+        return model.relevance_of_pairs()
+    if parameter not in known:
+        raise SettingsError(f"{model.name} has no {parameter!r}; it has {', '.join(known)}")
+    return known[parameter]
 
 
 def scaled_to_clicks(relevance: NDArray[np.float32], log: ClickLog) -> NDArray[np.float32]:

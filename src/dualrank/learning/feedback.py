@@ -253,7 +253,8 @@ class EstimatedRelevance(Labelled):
     """What a click model takes for relevance, in the place of clicks.
 
     `relevance` has a value for every query–document pair of the log, which is the label of the pair
-    wherever it is displayed; lists are drawn in proportion to their sessions, as for clicks.
+    wherever it is displayed. Every displayed list is drawn as often: many sessions make its labels
+    sure, but the list no better an example, and a few popular ones would be learned by heart.
     """
 
     def __init__(self, log: ClickLog, relevance: NDArray[np.floating]) -> None:
@@ -261,7 +262,7 @@ class EstimatedRelevance(Labelled):
         labels = log.lists.gather(relevance.astype(np.float32))
         if not labels.any():
             raise DataError("no displayed document has any relevance: nothing to learn from")
-        super().__init__(log.lists, labels, log.sessions_per_list)
+        super().__init__(log.lists, labels, (log.sessions_per_list > 0).astype(np.int64))
 
 
 def _by_context(

@@ -9,14 +9,13 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from dualrank.clicks.models.registry import click_model
 from dualrank.corrections.correction import Correction
 from dualrank.corrections.losses import LOSSES
 from dualrank.corrections.position_models import CONTEXTUAL, POSITION_MODELS
 from dualrank.data.dataset import Dataset
 from dualrank.data.scaling import KINDS
 from dualrank.errors import SettingsError
-from dualrank.learning.extracted_relevance import CLICK_MODEL, MIN_SESSIONS
+from dualrank.learning.extracted_relevance import CLICK_MODEL, MIN_SESSIONS, model_of_label
 from dualrank.learning.methods import METHODS, Method, method_of
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN
@@ -34,9 +33,9 @@ class Plan:
     `method` is the correction: `dla` learns the propensities with the ranker; `ipw` takes
     `propensity`; `naive` believes every click; `auto` trains the naive ranker and one per
     correction that the log allows, and takes the correction that predicts held-out clicks clearly
-    better, if any. `click-model` learns from the relevance that a `click_model` (`dbn`, unless
-    given) extracts from lists that were displayed in at least `min_sessions` sessions (10). A
-    correction of one's own is given as its class.
+    better, if any. `click-model` learns from the relevance that a `click_model` (`ubm`, unless
+    given; `dbn:attraction` is one parameter of a model) extracts from lists that were displayed in
+    at least `min_sessions` sessions (10). A correction of one's own is given as its class.
 
     `validation` is a judged data set, by whose `settings.metric` the best ranker is kept, or the
     share of queries whose clicks are held out for that; 0 keeps the last ranker. With few queries
@@ -65,7 +64,7 @@ class Plan:
     ] = None
     context: str | None = None
     click_model: Annotated[
-        str | None, "Whose relevance the method click-model learns from: dbn, ubm, …"
+        str | None, "Whose relevance the method click-model learns from: ubm, dbn:attraction, …"
     ] = None
     min_sessions: Annotated[
         int | None, "Sessions that a list needs for the method click-model (10)."
@@ -106,7 +105,7 @@ class Plan:
             known = ", ".join(KINDS)
             raise SettingsError(f"the scaling is {self.scaling!r}; expected one of {known}")
         if self.click_model is not None:
-            click_model(self.click_model)
+            model_of_label(self.click_model)
         if self.min_sessions is not None and self.min_sessions < 1:
             raise SettingsError(f"min_sessions is at least 1, not {self.min_sessions}")
         if self.loss not in (None, *LOSSES):

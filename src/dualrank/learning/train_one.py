@@ -203,11 +203,10 @@ def _validation(
         return OnGrades(scaled, plan.validation, plan.settings.metric)
     if held_out is None:
         return None
-    if correction.is_likelihood:
+    if correction.is_likelihood or labels.relevance is not None:
         return OnLikelihood(features, labels.of(held_out, correction), correction)
     corrected = correction.labels(held_out)
     if corrected is not None:
         return OnHeldOutClicks(features, held_out, lambda: None, labels=corrected)
-    relevance, limit = labels.relevance, plan.settings.max_weight
-    known = None if relevance is None else held_out.lists.gather(relevance)
-    return OnHeldOutClicks(features, held_out, correction.propensity, limit, known)
+    limit = plan.settings.max_weight
+    return OnHeldOutClicks(features, held_out, correction.propensity, limit)

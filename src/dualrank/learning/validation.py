@@ -57,7 +57,8 @@ class OnLikelihood:
     """How likely what was held out is, by ranker and correction together: minus the loss per label.
 
     What the ranker is judged with is what was believed at the same step, so that nothing is valued
-    anew.
+    anew. Where a click model extracted the relevance of documents, it is their cross entropy with
+    the ranker: the loss that is trained, smoother in the ranker than where few documents stand.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class OnHeldOutClicks:
 
     over positions i and all clicks c_i there, with the inverse propensity weights w believed now.
     What is measured are the inner sums, one per displayed position. `labels` stand in the place of
-    the mean clicks of each list, where a click model or a correction has made some.
+    the mean clicks of each list, where a correction has made some.
     """
 
     def __init__(

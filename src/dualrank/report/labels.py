@@ -63,6 +63,13 @@ METHODS = {
         "sky",
         "X",
     ),
+    "click-model-dbn:attraction": Method(
+        "DNN, DBN's attraction",
+        "The same neural ranker, trained on how attractive the dynamic Bayesian network model "
+        "holds a page to be, whether or not it satisfies.",
+        "sky",
+        "D",
+    ),
     "click-model-pbm": Method(
         "DNN, PBM",
         "The same neural ranker, trained on relevance from the position-based model.",

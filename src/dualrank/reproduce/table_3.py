@@ -2,10 +2,10 @@
 
 A search engine shows BM25's best ten pages, in a few versions as it changes over time; users of
 several kinds click; and networks are trained by `dualrank.fit`, as a user would do it, on clicks
-(DLA, NoCorrect) or on the relevance of a click model (DBN, UBM, PBM, click-through). A tenth of the
-logged queries is held out, and its clicks keep the best ranker. Grades are for testing alone, on
-queries that nobody asked. Queries that are asked often and rarely are shown apart, and so are logs
-with equally many sessions on every list.
+(DLA, NoCorrect) or on the relevance of a click model (DBN, UBM, PBM, click-through; of DBN also
+attraction alone). A tenth of the logged queries is held out, and its clicks or their relevance keep
+the best ranker. Grades are for testing alone, on queries that nobody asked. Queries that are asked
+often and rarely are shown apart, and so are logs with equally many sessions on every list.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 import dualrank as dr
 from dualrank import report
-from dualrank.clicks import click_model
 from dualrank.data import ClickLog, Dataset
 from dualrank.errors import SettingsError
 from dualrank.learning import Judgments, Progress
@@ -48,6 +47,7 @@ CLICK_MODEL = "click-model-"
 METHODS = (
     "dla",
     "click-model-dbn",
+    "click-model-dbn:attraction",
     "click-model-ubm",
     "naive",
     "click-model-pbm",
@@ -166,7 +166,7 @@ class ClickModels(Experiment):
             if name == "oracle" and self.is_own:
                 raise SettingsError("a log without grades has no oracle; leave it out")
             if name.startswith(CLICK_MODEL):
-                click_model(name.removeprefix(CLICK_MODEL))
+                dr.Plan(method="click-model", click_model=name.removeprefix(CLICK_MODEL))
             elif name not in METHODS:
                 raise SettingsError(f"unknown method {name!r}; known are {', '.join(METHODS)}")
         if min((self.table_sessions, *self.sessions)) < 1:
