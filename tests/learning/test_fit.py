@@ -253,8 +253,11 @@ def test_validation_data_need_grades(log, dataset):
     [
         ({"method": "em"}, f"unknown method 'em'; known are {', '.join(METHODS)}"),
         ({"method": "ipw"}, "method ipw needs a propensity; dla learns it from the clicks"),
-        ({"propensity": TRUTH}, "method dla takes no propensity; ipw, "),
-        ({"method": "naive", "propensity": TRUTH}, "method naive takes no propensity; ipw, "),
+        ({"propensity": TRUTH}, "method dla takes no propensity; ipw, doubly-robust and prs do"),
+        (
+            {"method": "naive", "propensity": TRUTH},
+            "method naive takes no propensity; ipw, doubly-robust and prs do",
+        ),
         (
             {"ranker": RankingSVM()},
             "a ranker of kind svm takes all clicks at once, so that nothing is learned beside it "
