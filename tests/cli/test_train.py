@@ -50,9 +50,9 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def words(folder, tmp_path):
-    """A short training of a small network."""
+    """A short training of a small network by dual learning."""
     return ["train", folder / "log.parquet", "--features", folder / "features.parquet",
-            "--out", tmp_path / "m", "--hidden", 4, "--steps", 40]  # fmt: skip
+            "--out", tmp_path / "m", "--hidden", 4, "--steps", 40, "--method", "dla"]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def words(folder, tmp_path):
     [
         (["--method", "ipw"], "method ipw needs a propensity"),
         (
-            ["--ranker", "svm"],
+            ["--method", "dla", "--ranker", "svm"],
             "so that nothing is learned beside it as by dla; use method ipw or naive",
         ),
         (
@@ -69,7 +69,7 @@ def words(folder, tmp_path):
         ),
         (
             ["--method", "naive", "--position-model", "network"],
-            "method naive takes no position model; likelihood, grounded",
+            "method naive takes no position model; grounded, likelihood and dla do",
         ),
         (["--position-model", "contextual"], "takes one --context"),
         (
@@ -212,7 +212,7 @@ def test_a_click_model_run_can_be_cut_and_goes_on(command, folder, tmp_path, mon
 def test_a_directory_that_is_used_again_keeps_nothing_of_the_old_model(command, folder, tmp_path):
     words = ("train", folder / "log.parquet", "--features", folder / "features.parquet",
              "--out", tmp_path / "m", "--steps", 20, "--hidden", 4)  # fmt: skip
-    assert command(*words)[0] == 0
+    assert command(*words, "--method", "dla")[0] == 0
     assert {"twin", "diagnosis.json"} <= {path.name for path in (tmp_path / "m").iterdir()}
     assert command(*words, "--method", "naive", "--no-diagnosis")[0] == 0
     left = {path.name for path in (tmp_path / "m").iterdir()}
