@@ -153,7 +153,8 @@ class _Work:
                     **following,
                 )
             return models, model
-        with self._followed("training", "model") as following:
+        by_method = plan.way.ground is not None
+        with self._followed("training", "model", by_method=by_method) as following:
             path = self.folder / "checkpoint.safetensors"
             model = fit(self.log, self.dataset, plan, checkpoint=path, **following)
         if not compare or method == NAIVE:

@@ -76,7 +76,6 @@ def words(folder, tmp_path):
             ["--method", "grounded", "--elu-output"],
             "method grounded makes one ranker of several: scores that go through an elu do not",
         ),
-        (["--method", "auto", "--elu-output"], "method auto makes one ranker of several: scores"),
         (["--method", "click-model", "--click-model", "x"], "unknown click model 'x'"),
         (["--method", "auto", "--validation", "0"], "needs something to choose by"),
         (["--validation", "1.5"], "validation is a share between 0 and 1, not 1.5"),

@@ -7,6 +7,7 @@ import pytest
 
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.sampling import sample_log
+from dualrank.clicks.users import CascadeUser
 from dualrank.data.lists import top_lists
 from dualrank.errors import DataError
 from dualrank.evaluation.click_check import ClickCheck, hold_out
@@ -90,13 +91,14 @@ class Fixed:
         return self._scores
 
 
-def test_where_a_click_ends_the_session_the_correction_is_not_praised(log, dataset, monkeypatch):
-    monkeypatch.setattr("dualrank.learning.choice.doubt", lambda _: "a click ends the session")
+def test_users_who_stop_are_judged_by_what_they_read(dataset, lists):
+    """Cascade users: clicks alone would praise scores that know the position."""
+    log = sample_log(dataset, lists, CascadeUser(), 20_000, 0)
     plan = PLAN.with_options(validation=0.3)
     best = {"naive": Fixed(-dataset.grades), "dla": Fixed(dataset.grades)}
     choice = choose(best, log, dataset, plan)
-    assert (choice.chosen, choice.why) == ("naive", "a click ends the session")
-    assert choice.leads["dla"].gain > 0
+    assert choice.chosen == "dla"
+    assert choice.why.endswith("what was read accounted for")
 
 
 def test_where_nothing_is_held_out_nothing_is_claimed(log, dataset):

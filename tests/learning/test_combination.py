@@ -219,7 +219,7 @@ class WholeListSettings(Linear):
         return WholeList((inputs, 1), seed=seed)
 
 
-@pytest.mark.parametrize("method", ["grounded", "grounded-stopping", "auto"])
+@pytest.mark.parametrize("method", ["grounded", "grounded-stopping"])
 @pytest.mark.parametrize("ranker", [WholeListSettings(), DNN((4,), elu_output=True)])
 def test_rankers_that_do_not_add_up_are_refused_before_anything_is_trained(method, ranker):
     with pytest.raises(SettingsError, match=f"method {method} makes one ranker of several: "):

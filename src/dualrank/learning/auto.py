@@ -7,8 +7,9 @@ are few, corrections learn noise; where a click ends the session, no weight by p
 this log read; held-out clicks say how much each of them counts (see `combination`), and their
 scores are added up in one ranker.
 
-A ranker that takes all clicks at once learns no correction beside it, and judged queries need no
-detour over clicks: then the best candidate is taken as it is (see `choice`).
+A ranker that takes all clicks at once learns no correction beside it, some rankers do not add up,
+and judged queries need no detour over clicks: then the best candidate is taken as it is (see
+`choice`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from dualrank.learning.choice import NAIVE, Choice, choose
 from dualrank.learning.combination import HeldOut, add_up, context_lead, weigh
 from dualrank.learning.logging_scores import Ground
 from dualrank.learning.loop import Progress, Watch, part_of
+from dualrank.learning.methods import METHODS
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
 from dualrank.learning.train_one import train_one
@@ -60,7 +62,7 @@ def fit_best(
 ) -> tuple[Model, dict[str, Model]]:
     """Train the candidates: the ranker that is made of them, and each by its method."""
     work = _Candidates(log, dataset, plan, checkpoint, progress, watch)
-    if plan.ranker.makes.at_once or isinstance(plan.validation, Dataset):
+    if plan.ranker.makes.at_once or plan.apart or isinstance(plan.validation, Dataset):
         return work.choose()
     return work.combine()
 
@@ -106,7 +108,10 @@ class _Candidates:
             else:
                 why_not = harvested
         else:
-            plans |= {name: self.plan.for_method(name) for name in BY_POSITION}
+            reads = Dependence.of(self.rest).reads_from_the_top
+            for name in BY_READING if reads else BY_POSITION:
+                if METHODS[name].ground is None or not self.plan.apart:
+                    plans[name] = self.plan.for_method(name)
         for name, plan in plans.items():
             self.train(name, plan, len(plans))
         choice = choose(self.models, self.log, self.dataset, self.plan)

@@ -1,10 +1,8 @@
 """Which of several trained models is the best: clicks or grades that none was trained on decide.
 
 Correcting for position can lose to not correcting at all, and the training loss does not show it.
-So a correction is taken only where it is clearly ahead of the naive ranker (see `click_check`), and
-not where a click mostly ends the session: then what is seen depends on the documents above, no
-weight by position is right, and the check, which presumes such weights, cannot tell. Judged queries
-decide instead where there are some.
+So a correction is taken only where it is clearly ahead of the naive ranker (see `click_check`),
+judged by how users of the log read. Judged queries decide instead where there are some.
 """
 
 from __future__ import annotations
@@ -49,40 +47,26 @@ class Choice:
         }
 
 
-def doubt(log: ClickLog) -> str | None:
-    """Why no weight by position can be right for these clicks, if there is a reason."""
-    found = Dependence.of(log)
-    if not found.ends_sessions:
-        return None
-    first, further = found.after_the_first, found.further_down
-    return (
-        f"sessions click a second time {first.value:.2f} times as often after a click on the first "
-        f"result, and {further.value:.2f} times as often after one further down, as clicks that "
-        "depend on the position alone would"
-    )
-
-
 def choose_by_clicks(
-    candidates: Mapping[str, Scores], held_out: ClickLog, doubts: str | None = None
+    candidates: Mapping[str, Scores], held_out: ClickLog, *, reads: bool = False
 ) -> Choice:
     """Choose by clicks that no candidate was trained on; one of the candidates is `naive`.
 
-    With `doubts` about weights by position the naive ranker is taken.
+    `reads` says that users read from the top and stop, so that clicks tell what was examined.
     """
-    check = ClickCheck(held_out)
+    check = ClickCheck(held_out, reads=reads)
     leads = {
         name: check.lead(scores, over=candidates[NAIVE])
         for name, scores in candidates.items()
         if name != NAIVE
     }
-    if doubts is not None:
-        return Choice(NAIVE, doubts, leads)
+    known = "what was read" if reads else "position"
     clear = {name: lead.gain for name, lead in leads.items() if lead.is_clear}
     if clear:
         chosen = max(clear, key=lambda name: clear[name])
         why = (
             f"{chosen} predicts the held-out clicks of {leads[chosen].queries} queries better than "
-            f"naive by {leads[chosen].in_errors:.1f} standard errors, position accounted for"
+            f"naive by {leads[chosen].in_errors:.1f} standard errors, {known} accounted for"
         )
         return Choice(chosen, why, leads)
     listed = ", ".join(f"{name} {lead.in_errors:+.1f}" for name, lead in leads.items())
@@ -122,4 +106,5 @@ def choose(models: Mapping[str, Model], log: ClickLog, dataset: Dataset, plan: P
     if held_out is None:
         raise DataError("nothing was held out to compare the models by")
     scores = {name: model.predict(dataset) for name, model in models.items()}
-    return choose_by_clicks(scores, held_out, doubt(rest))
+    reads = Dependence.of(rest).reads_from_the_top
+    return choose_by_clicks(scores, held_out, reads=reads)

@@ -91,8 +91,8 @@ class Plan:
                 f"a ranker of kind {self.ranker.kind} takes all clicks at once, so that {lacking} "
                 f"{like} {method.name}; use method ipw or naive"
             )
-        if method.ground or (method.name == "auto" and not self.ranker.makes.at_once):
-            self._check_sums()
+        if method.ground and (why := self.apart) is not None:
+            raise SettingsError(f"method {method.name} makes one ranker of several: {why}")
         if not isinstance(self.validation, Dataset):
             if not 0 <= self.validation < 1:
                 raise SettingsError(f"validation is a share between 0 and 1, not {self.validation}")
@@ -115,14 +115,14 @@ class Plan:
                 f"a ranker of kind {self.ranker.kind} takes all clicks at once, with its own loss"
             )
 
-    def _check_sums(self) -> None:
-        """Refuse rankers that could not become one, before any of them is trained."""
+    @property
+    def apart(self) -> str | None:
+        """Why rankers of this kind do not add up to one, if they do not."""
         try:
             self.ranker.build(1).plus(self.ranker.build(1), 1.0)
         except SettingsError as error:
-            raise SettingsError(
-                f"method {self.way.name} makes one ranker of several: {error}"
-            ) from error
+            return str(error)
+        return None
 
     def _check_curves(self) -> None:
         model, curves = self.position_model, self.propensity
