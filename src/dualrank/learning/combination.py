@@ -10,7 +10,7 @@ or, where users stop after a click, by the likelihood of clicks among what they 
 Weights are not negative, and drawn towards the first candidate alone, with the weight that it has
 by its own training: it takes so many clicks to say something else. Clicks on one list say much the
 same thing, so they count for fewer than they are, by the ratio of the slopes' variance over queries
-to what independent clicks would have.
+to what independent clicks would have; and no number of clicks makes the model of clicks true.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from dualrank.learning.model import Model
 
 PRIOR_CLICKS = 300.0
 """How many clicks the prior is worth."""
+MOST_CLICKS = 50_000
+"""More clicks than these move weights no further: the likelihood is a model, and not quite right."""
 LEAST_SHARE = 0.02
 """A smaller part of the sum is left out."""
 
@@ -88,7 +90,8 @@ def weigh(candidates: Mapping[str, Model], held_out: HeldOut) -> dict[str, float
     prior = np.zeros(len(names))
     prior[0] = spreads[0]
     start = logit.fit_weights(PRIOR_CLICKS, prior, free)
-    pull = PRIOR_CLICKS * _overdispersion(logit, start, queries)
+    trusted = max(1.0, float(logit.clicks.sum()) / MOST_CLICKS)
+    pull = PRIOR_CLICKS * trusted * _overdispersion(logit, start, queries)
     weights = logit.fit_weights(pull, prior, free)[: len(names)]
     if not weights.any():
         weights[0] = spreads[0]
