@@ -115,7 +115,7 @@ def test_clicks_of_one_query_that_say_the_same_count_for_fewer(data, candidates)
 
 
 def test_where_nothing_speaks_for_any_the_first_is_taken(data, candidates):
-    log = clicked_by_position(data, [-3.0, -3.0, -3.0], 300_000)
+    log = clicked_by_position(data, [-3.0, -3.0, -3.0], 30_000)
     assert weigh(candidates, HeldOut(log, data, None, False)) == {"one": pytest.approx(1)}
 
 

@@ -32,7 +32,7 @@ from dualrank.learning.model import Model
 PRIOR_CLICKS = 300.0
 """How many clicks the prior is worth."""
 MOST_CLICKS = 50_000
-"""More clicks than these move weights no further: the likelihood is a model, and not quite right."""
+"""More clicks move weights no further: the likelihood is a model, and not quite right."""
 LEAST_SHARE = 0.02
 """A smaller part of the sum is left out."""
 
