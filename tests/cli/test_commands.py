@@ -275,7 +275,8 @@ def test_training_leaves_a_twin_and_a_report(
     collection: Path, tmp_path: Path, command: Command
 ) -> None:
     words = ["train", collection / "clicks.parquet", "--features", collection / "train.txt",
-             "--steps", 40, "--hidden", 8, "--out", tmp_path / "m"]  # fmt: skip
+             "--steps", 40, "--hidden", 8, "--method", "dla",
+             "--out", tmp_path / "m"]  # fmt: skip
     code, text, _ = command(*words)
     assert code == 0
     assert "naive twin" in text
@@ -322,7 +323,7 @@ def test_sigterm_saves_and_leaves_and_the_same_command_goes_on(
 ) -> None:
     def words(out: Path, steps: int) -> list[str]:
         train = ["train", collection / "clicks.parquet", "--features", collection / "train.txt"]
-        rest = ["--steps", steps, "--hidden", 8, "--no-twin", "--out", out]
+        rest = ["--steps", steps, "--hidden", 8, "--no-twin", "--method", "dla", "--out", out]
         return [sys.executable, "-m", "dualrank", *map(str, [*train, *rest])]
 
     out = tmp_path / "m"
@@ -386,7 +387,7 @@ def test_auto_says_what_it_took_and_why(collection: Path, command: Command, tmp_
     assert code == 0
     choice = json.loads(out)["auto"]
     assert choice["chosen"] == " + ".join(choice["weights"])
-    assert {"auto", "imitation", "dla"} <= set(choice["leads"])
+    assert {"auto", "imitation", "grounded"} <= set(choice["leads"])
     better = choice["leads"]["auto"]["gain"] >= 0
     assert f"standard errors {'better' if better else 'worse'} than naive" in choice["why"]
     assert not list((tmp_path / "m").glob("checkpoint*"))

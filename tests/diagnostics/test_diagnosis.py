@@ -80,7 +80,7 @@ def test_where_a_click_ends_the_session_no_curve_is_advised():
 
 
 def test_where_users_read_from_the_top_the_method_for_them_is_named():
-    found = points(connected=True)
+    found = points(connected=False)
     numbers = {**found["independent clicks"].numbers, "reads_from_the_top": True}
     found["independent clicks"] = Point("independent clicks", "warning", numbers, "")
     judged = judge(found)
@@ -99,9 +99,12 @@ def test_joint_learning_is_not_advised_where_it_is_confounded(connected, verdict
 
 
 def test_one_curve_is_not_advised_where_parts_of_the_log_differ():
-    judged = judge(points(connected=True, drift="failed"))
+    judged = judge(points(connected=False, drift="failed"))
     assert judged.verdict == "collect some swaps first"
     assert "context" in judged.reasons[0]
+    judged = judge(points(connected=True, drift="failed"))
+    assert judged.verdict == "use harvested propensities"
+    assert "context" in judged.reasons[1]
 
 
 def test_other_findings_are_cautions_and_what_no_log_shows_comes_last():

@@ -253,10 +253,10 @@ def test_validation_data_need_grades(log, dataset):
     [
         ({"method": "em"}, f"unknown method 'em'; known are {', '.join(METHODS)}"),
         ({"method": "ipw"}, "method ipw needs a propensity; dla learns it from the clicks"),
-        ({"propensity": TRUTH}, "method dla takes no propensity; ipw, doubly-robust and prs do"),
+        ({"propensity": TRUTH}, "method dla takes no propensity; ipw and doubly-robust do"),
         (
             {"method": "naive", "propensity": TRUTH},
-            "method naive takes no propensity; ipw, doubly-robust and prs do",
+            "method naive takes no propensity; ipw and doubly-robust do",
         ),
         (
             {"ranker": RankingSVM()},

@@ -62,25 +62,17 @@ def _decide(points: Mapping[str, Point]) -> tuple[Verdict, list[str]]:
             "A click mostly ends the session, so that no weight by position, learned or harvested, "
             "is right; train with method stopping, which learns from what was read, or auto."
         ]
-    if points["independent clicks"].numbers.get("reads_from_the_top"):
-        return SWAPS, [
-            "Users read from the top and some leave after a click, so that a curve by position "
-            "takes part of that for examination; train with method stopping, or auto."
-        ]
-    if points["drift"].status == "failed":
-        return SWAPS, [
-            "What position does differs between parts of the log, so that one curve is wrong for "
-            "most of it; give the column that tells them apart (a context), with which auto learns "
-            "a curve for each, or train on one part."
-        ]
-    if connected and (contradicted or confounded or joint.status != "good"):
+    against = _against_one_curve(points)
+    if connected and (contradicted or confounded or against or joint.status != "good"):
         if contradicted:
             why = "Dual learning finds another curve than the one they show."
         elif joint.status == "not measured":
             why = "Whether joint learning would find the same was not asked."
         else:
-            why = unproven
+            why = against or unproven
         return HARVESTED, ["Documents seen at several positions connect all of them.", why]
+    if against is not None:
+        return SWAPS, [against]
     if joint.status == "good" and not confounded:
         return JOINT, [
             "Held-out clicks are better predicted with dual learning than without.",
@@ -94,6 +86,22 @@ def _decide(points: Mapping[str, Point]) -> tuple[Verdict, list[str]]:
         if joint.status == "not measured"
         else unproven,
     ]
+
+
+def _against_one_curve(points: Mapping[str, Point]) -> str | None:
+    """Why no one curve is right for this log, if there is a reason."""
+    if points["independent clicks"].numbers.get("reads_from_the_top"):
+        return (
+            "Users read from the top and some leave after a click, so that a curve by position "
+            "takes part of that for examination; train with method stopping, or auto."
+        )
+    if points["drift"].status == "failed":
+        return (
+            "What position does differs between parts of the log, so that one curve is wrong for "
+            "most of it; give the column that tells them apart (a context), with which auto learns "
+            "a curve for each, or train on one part."
+        )
+    return None
 
 
 def _cautions(points: Mapping[str, Point]) -> list[str]:

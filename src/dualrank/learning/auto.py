@@ -44,7 +44,7 @@ BY_READING = (NAIVE, IMITATION, "grounded-stopping", "stopping")
 
 UNSEEN = (
     "Clicks cannot tell whether what attracts them also satisfies, nor what documents are worth "
-    "that were never displayed."
+    "that were never displayed"
 )
 # A harvested weight that may as well be twice as large or half of it corrects nothing.
 WIDEST_INTERVAL = 4.0

@@ -22,7 +22,6 @@ from dualrank.corrections.ipw import InversePropensity
 from dualrank.corrections.likelihood import Likelihood
 from dualrank.corrections.naive import Naive
 from dualrank.corrections.pairwise import Pairwise
-from dualrank.corrections.prs import PropensityRatio
 from dualrank.corrections.stopped_labels import StoppedLabels
 from dualrank.corrections.stopping import Stopping
 from dualrank.data.click_log import ClickLog
@@ -110,7 +109,6 @@ METHODS = {
         Method("affine", Affine, takes=_LABELS),
         Method("doubly-robust", DoublyRobust, takes=_LABELS | _CONTEXT | {"propensity"}),
         Method("dcm", StoppedLabels, takes=_LABELS),
-        Method("prs", PropensityRatio, _CONTEXT, frozenset({"propensity"})),
         Method("pairwise", Pairwise),
         Method("naive", Naive, takes=_LABELS),
         Method(

@@ -182,7 +182,8 @@ class Methods(SimulationExperiment):
                 validation=HELD_OUT,
                 propensity=data.truth if name == "truth" else None,
             )
-            if data.context is not None and "context" in method.takes:
+            by_itself = "context" in method.takes and "propensity" not in method.takes
+            if data.context is not None and (by_itself or name == "truth"):
                 plans[f"{name} by {data.context}"] = replace(plans[name], context=data.context)
         return plans
 
