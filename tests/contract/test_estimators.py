@@ -14,7 +14,7 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.interventions import join_lists, swap_with_first
 from dualrank.data.lists import PADDING, RankedLists, top_lists
 from dualrank.errors import DataError
-from dualrank.learning.estimates import METHODS, estimate_propensities
+from dualrank.learning.estimates import LIKELIHOODS, METHODS, estimate_propensities
 from dualrank.propensity.bootstrap import Evidence, log_ratio
 from dualrank.propensity.estimators import ESTIMATORS, estimate
 from dualrank.propensity.grouped_clicks import GroupedClicks
@@ -23,7 +23,7 @@ from dualrank.settings import TrainingSettings
 DEPTH, QUERIES, DOCUMENTS = 6, 40, 9
 SHORT = TrainingSettings(steps=40, batch_size=64)
 # Training draws lists by their place in the log; everything else only counts.
-COUNTING = [method for method in METHODS if method != "dla"]
+COUNTING = [method for method in METHODS if method not in ("dla", *LIKELIHOODS)]
 
 
 def find(method, log, data, seed=0, resamples=100):

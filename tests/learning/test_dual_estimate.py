@@ -76,7 +76,8 @@ def test_all_estimates_of_a_log_or_why_not(problem):
     assert set(bare.found) | set(bare.refused) == set(METHODS)
     assert bare.refused["dla"] == "it needs the features of the documents"
     full = estimate_propensities(log, data, ranker=Linear(), settings=TrainingSettings(steps=20))
-    assert set(full.found) == {"click-through", "regression-em", "dla"}
+    trained = {"regression-em", "dla", "likelihood", "grounded"}
+    assert set(full.found) == {"click-through", *trained}
     only = estimate_propensities(log, methods=["randomisation"])
     assert set(only.found) == {"randomisation"}
     assert only.refused == {}

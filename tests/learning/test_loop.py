@@ -215,6 +215,9 @@ def test_a_likelihood_keeps_ranker_and_belief_of_its_best_step_the_start_include
         return values[len(seen) - 1]
 
     loop = make_loop("likelihood", validation=ByFunction(validate))
+    # On a ground a ranker is worth something before its first step.
+    loop.correction.worth = torch.tensor([0.1])
+    loop.correction.start(loop.device)
     history = loop.run()
     assert history.steps == [0, 5, 10, 12]
     assert (history.best_step, history.best_value) == (best, max(values))

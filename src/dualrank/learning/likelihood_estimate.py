@@ -56,6 +56,10 @@ def estimate_by_likelihood(
     queries = np.unique(log.lists.queries)
     if len(queries) < FEWEST_QUERIES:
         raise DataError(f"it needs {FEWEST_QUERIES} queries at least, half of them to train on")
+    clicks = log.clicks_per_list.astype(np.float64)
+    if not clicks.any(axis=0).all():
+        position = 1 + int(np.argmin(clicks.any(axis=0)))
+        raise DataError(f"nobody clicked at position {position}, so that no curve has it")
     rng = np.random.default_rng([plan.settings.seed, 0x_11CE])
     half = np.isin(log.lists.queries, rng.permutation(queries)[: len(queries) // 2])
     grounded = plan.way.ground
@@ -74,7 +78,6 @@ def estimate_by_likelihood(
         scores = HeldOut(part, dataset, ground, reads=False).scores(model)
         columns[judged, :, number] = scores
     columns /= columns[log.lists.mask].std(axis=0).clip(min=1e-12)
-    clicks = log.clicks_per_list.astype(np.float64)
     logit = ClickLogit(columns * log.lists.mask[:, :, None], clicks, log.lists.mask)
     at = logit.fit()
     spread = logit.errors(at, log.lists.queries)

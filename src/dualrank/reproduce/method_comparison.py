@@ -135,6 +135,7 @@ class Methods(SimulationExperiment):
         data = scenario_data(task.setting["scenario"], collection, task.seed)
         plans, trained = self.plans(data, task.seed), []
         known: dict[str, Model] = {}
+        order = ["initial", *plans]
         if _CHOICE in plans:
             # What auto trains on the way need not be trained again.
             plans = {_CHOICE: plans.pop(_CHOICE), **plans}
@@ -165,7 +166,7 @@ class Methods(SimulationExperiment):
                 more["diagnosis"] = {point.name: point.status for point in diagnosis.points}
             scores = model.predict(data.test)
             trained.append(_judged(name, task, data, scores, seconds, **more))
-        return trained
+        return sorted(trained, key=lambda each: order.index(each.run.method))
 
     def plans(self, data: ScenarioData, seed: int) -> dict[str, Plan]:
         """What is trained on a log, by name: each method, and with the log's context once more."""
