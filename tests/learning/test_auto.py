@@ -83,7 +83,7 @@ def test_where_examination_depends_on_the_position_corrections_are_added_up(data
     assert set(why["leads"]) == {"auto", *BY_POSITION} - {"naive"}
     assert why["leads"]["auto"]["gain"] > 2 * why["leads"]["auto"]["error"]
     assert why["why"].startswith("it predicts the held-out clicks of ")
-    assert "standard errors better than naive, where clicks of a session do not" in why["why"]
+    assert "standard errors better than naive, if examination depends on" in why["why"]
     assert why["why"].endswith(UNSEEN)
     assert quality(model, data) > quality(candidates["naive"], data) + 0.02
 

@@ -193,11 +193,11 @@ def _why(leads: Mapping[str, Lead], reads: bool, context: str | None) -> str:
     users = (
         "users read from the top and stop after clicks"
         if reads
-        else "clicks of a session do not depend on each other"
+        else "examination depends on the position"
     )
     ahead = f"{abs(lead.in_errors):.1f} standard errors {'better' if lead.gain >= 0 else 'worse'}"
     told_apart = f", with a curve for every {context}" if context else ""
     return (
-        f"it predicts the held-out clicks of {lead.queries} queries {ahead} than naive, where "
+        f"it predicts the held-out clicks of {lead.queries} queries {ahead} than naive, if "
         f"{users}{told_apart}. {UNSEEN}"
     )

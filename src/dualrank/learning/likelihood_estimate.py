@@ -26,7 +26,7 @@ from dualrank.learning.logging_scores import Ground
 from dualrank.learning.loop import part_of
 from dualrank.learning.plan import Plan
 from dualrank.learning.train_one import train_one
-from dualrank.propensity.propensity import Propensity
+from dualrank.propensity.propensity import NORMAL_95, Propensity
 from dualrank.rankers.network import DNN
 from dualrank.rankers.ranker import RankerSettings
 from dualrank.settings import TrainingSettings
@@ -34,7 +34,6 @@ from dualrank.settings import TrainingSettings
 HELD_OUT = 0.1
 """The share of each half whose clicks say when to stop."""
 FEWEST_QUERIES = 20
-NORMAL_95 = 1.96
 
 
 def estimate_by_likelihood(

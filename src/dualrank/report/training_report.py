@@ -98,7 +98,8 @@ def training_verdict(training: dict[str, Any]) -> list[str]:
         return ["This model was not compared with a ranker without correction."]
     method = training["method"]
     if "auto" in training:
-        return [f"Chosen among the candidates: {found['chosen']}.", f"{_sentence(found['why'])}"]
+        made = "Made of" if found.get("weights") else "Chosen among the candidates:"
+        return [f"{made} {found['chosen']}.", _sentence(found["why"])]
     leads = {name: Lead(**lead) for name, lead in found.get("leads", {}).items()}
     if not leads:
         return ["The gain of the correction is unproven.", _sentence(found["why"])]
