@@ -14,6 +14,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +41,14 @@ from dualrank.reproduce.experiment import require_known
 COLLECTIONS = ("small-web", "msrd-movies", "nfcorpus", "stanford-web")
 CANDIDATES = 100
 ENGINE = FEATURE_NAMES.index("bm25_whole")
-_ENGLISH = Tokeniser("english", stop_words=True)
 _OTHERS = [f"other{i}" for i in range(1_000)]
 TRAIN_QUERIES, TEST_QUERIES = 1_150, 300
+
+
+@cache
+def _english() -> Tokeniser:
+    """Made when a collection is read: experiments without texts need no package for words."""
+    return Tokeniser("english", stop_words=True)
 
 
 @dataclass(frozen=True)
@@ -156,7 +162,7 @@ def _from_judged(
     queries, documents, grades = zip(*kept, strict=True)
     wanted = Pairs(np.array(queries), np.array(documents), np.array(grades, np.float32))
     asked = Queries(list(chosen), list(chosen.values()))
-    found = extract(HeldPages(rows), asked, wanted, _ENGLISH, jobs=1)
+    found = extract(HeldPages(rows), asked, wanted, _english(), jobs=1)
     return _split(found.dataset().with_grades(found.candidates.grades, max_grade), chosen)
 
 
@@ -174,7 +180,7 @@ def _nfcorpus(folder: Path) -> TextSplits:
             grades[query, document] = float(grade)
     chosen = _chosen(texts)
     asked = Queries(list(chosen), list(chosen.values()))
-    found = extract(HeldPages(rows), asked, CANDIDATES, _ENGLISH, jobs=1)
+    found = extract(HeldPages(rows), asked, CANDIDATES, _english(), jobs=1)
     data = found.dataset()
     graded = np.array([grades.get(pair, 0.0) for pair in data.pairs()])
     return _split(data.with_grades(graded, 3.0), chosen)
