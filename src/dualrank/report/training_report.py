@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SHOWN_ELSEWHERE = ("settings", "history", "reading", "twin", "auto")
-_COUNTED = Markup("A click at position <i>i</i> was counted one divided by this number of times.")
+_COUNTED = Markup(
+    "Inverse weighting (DLA, IPW) counts a click at position <i>i</i> one divided by this number of "
+    "times."
+)
 _UNPROVEN = Markup(
     "A gain on held-out clicks is not a gain on your users, and without judged queries any gain is "
     "unproven. <code>dualrank evaluate MODEL JUDGED --against MODEL/twin</code> compares model and "
