@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _SHOWN_ELSEWHERE = ("settings", "history", "reading", "twin", "auto")
 _COUNTED = Markup(
-    "Inverse weighting (DLA, IPW) counts a click at position <i>i</i> one divided by this number of "
-    "times."
+    "Inverse weighting (DLA, IPW) counts a click at position <i>i</i> one divided by this number "
+    "of times."
 )
 _UNPROVEN = Markup(
     "A gain on held-out clicks is not a gain on your users, and without judged queries any gain is "
