@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import dualrank as dr
 from dualrank.data.letor.reader import read_letor
 from dualrank.learning.checkpoint import read_checkpoint
 
@@ -118,6 +120,37 @@ def test_trained_model_ranks_and_is_evaluated(
     values.append(json.loads(out)["ndcg@10"]["value"])
     assert values == pytest.approx([values[0]] * 4, abs=1e-6)
     assert values[0] > 0.5
+
+
+def test_what_was_displayed_is_judged_by_itself(
+    collection: Path, tmp_path: Path, command: Command
+) -> None:
+    """A log that displayed the documents of two queries in their order in the file."""
+    data = dr.read_letor(collection / "test.txt")
+    first = [row for q in (0, 1) for row in range(data.offsets[q], data.offsets[q] + 3)]
+    names = data.pairs()
+    lines = ["session_id,query_id,doc_id,position,clicked"]
+    for number, row in enumerate(first):
+        query, document = names[row]
+        lines.append(f"{query},{query},{document},{number % 3 + 1},0")
+    log = tmp_path / "log.csv"
+    log.write_text("\n".join([*lines, "other,other,other,1,1"]))
+    words = ("evaluate", collection / "dla", collection / "test.txt", "--displayed", log,
+             "--metrics", "ndcg@10", "--against", collection / "naive")  # fmt: skip
+    code, out, _ = command(*words, "--json")
+    assert code == 0
+    result = json.loads(out)
+    assert set(result) == {"ndcg@10", "ndcg@10 of displayed"}
+    shown = np.zeros(data.document_count, dtype=bool)
+    shown[first] = True
+    scores = dr.Model.load(collection / "dla").predict(data)[shown]
+    alone = dr.evaluate(scores, data.keep(shown), ["ndcg@10"])["ndcg@10"]
+    assert result["ndcg@10 of displayed"]["value"] == pytest.approx(alone)
+    assert "log.csv displayed" in command(*words)[1]
+    log.write_text("\n".join([lines[0], "other,other,other,1,1"]))
+    code, _, error = command(*words)
+    assert code == 2
+    assert "displays none of the documents" in error
 
 
 def test_two_models_are_compared_by_fishers_test(collection: Path, command: Command) -> None:

@@ -45,6 +45,17 @@ def test_queries_are_taken_in_the_order_asked_for(data):
     assert part.max_grade == 3
 
 
+def test_documents_are_kept_with_the_queries_that_have_one(data):
+    kept = np.zeros(data.document_count, dtype=bool)
+    kept[data.offsets[0] : data.offsets[1]] = True
+    kept[data.offsets[3] - 1] = True
+    part = data.keep(kept)
+    assert part.query_ids.tolist() == [data.query_ids[0], data.query_ids[2]]
+    assert part.lengths.tolist() == [data.lengths[0], 1]
+    assert (part.features == data.features[kept]).all()
+    assert (part.grades == data.grades[kept]).all()
+
+
 def test_one_query_may_be_taken_twice_and_none_at_all(data):
     assert data.take([1, 1]).features[:, 1].tolist() == [3, 3]
     assert len(data.take([])) == 0

@@ -12,15 +12,15 @@ from dualrank.clicks.users import CascadeUser
 from dualrank.data.click_log import PERIOD, ClickLog, Column
 from dualrank.data.dataset import Dataset
 from dualrank.data.interventions import join_lists
-from dualrank.data.lists import top_lists
+from dualrank.data.lists import RankedLists, top_lists
 from dualrank.errors import SettingsError
 from dualrank.evaluation.evaluator import evaluate
 from dualrank.learning.auto import (
     BY_POSITION,
     BY_READING,
-    UNSEEN,
     fit_best,
     harvested_propensity,
+    never_displayed,
     telling_context,
 )
 from dualrank.learning.choice import choose_by_clicks, choose_by_grades
@@ -84,7 +84,8 @@ def test_where_examination_depends_on_the_position_corrections_are_added_up(data
     assert why["leads"]["auto"]["gain"] > 2 * why["leads"]["auto"]["error"]
     assert why["why"].startswith("it predicts the held-out clicks of ")
     assert "standard errors better than naive, if examination depends on" in why["why"]
-    assert why["why"].endswith(UNSEEN)
+    # Every document was displayed.
+    assert why["why"].endswith("Clicks cannot tell whether what attracts them also satisfies")
     assert quality(model, data) > quality(candidates["naive"], data) + 0.02
 
 
@@ -111,6 +112,24 @@ def test_users_who_leave_after_a_click_are_known_and_corrected_by_what_they_read
     assert "users read from the top and stop after clicks" in why["why"]
     assert next(iter(why["weights"])) in ("stopping", "grounded-stopping")
     assert quality(model, data) > quality(candidates["naive"], data) + 0.02
+
+
+def test_it_says_how_much_of_its_top_was_never_displayed(data):
+    lists = top_lists(data, data.features @ [0.5, 1.0], 3)
+    log = sample_log(data, lists, PositionBasedUser(), 20_000, 1)
+    model, _ = fit_best(log, data, Plan("auto", Linear(), QUICK, validation=0.2))
+    share = never_displayed(model.predict(data), log.lists, data)
+    ever = set(lists.documents.ravel().tolist())
+    top = top_lists(data, model.predict(data), 3).documents.ravel().tolist()
+    assert 0 < share == pytest.approx(1 - np.mean([document in ever for document in top]))
+    assert f"nor what the {share:.0%} of its top 3 are worth" in model.training["auto"]["why"]
+
+
+def test_documents_of_queries_that_were_not_logged_do_not_count_as_unseen(data):
+    lists = top_lists(data, data.features[:, 0], 5)
+    part = RankedLists(lists.documents[:10], lists.queries[:10])
+    assert never_displayed(data.features[:, 0], part, data) == 0
+    assert never_displayed(-data.features[:, 0], part, data) == 1
 
 
 def test_with_few_clicks_it_is_no_worse_than_its_first_candidate_or_naive(data):

@@ -74,12 +74,15 @@ def clicked_by_readers(data, weights, sessions, seed=1):
     return ClickLog.from_clicks(shown(), rows, first)
 
 
+FIRST = {"one": 1.0}
+
+
 @pytest.mark.parametrize("reads", [False, True])
 def test_many_clicks_give_the_weights_that_they_were_made_with(data, candidates, reads):
     """Standard errors are below 0.01: 300,000 sessions, and numbers that differ by 1."""
     clicks = clicked_by_readers if reads else clicked_by_position
     log = clicks(data, [0.7, 0.4, 0.0], 300_000)
-    weights = weigh(candidates, HeldOut(log, data, None, reads))
+    weights = weigh(candidates, HeldOut(log, data, None, reads), FIRST)
     assert list(weights) == ["one", "two"]
     assert weights["one"] == pytest.approx(0.7, abs=0.03)
     # Its scores are five times as far apart.
@@ -87,15 +90,15 @@ def test_many_clicks_give_the_weights_that_they_were_made_with(data, candidates,
 
 
 def test_the_largest_part_comes_first_and_what_clicks_speak_against_is_left_out(data, candidates):
-    log = clicked_by_position(data, [0.2, 0.8, -0.5], 300_000)
-    weights = weigh(candidates, HeldOut(log, data, None, False))
+    log = clicked_by_position(data, [0.2, 0.8, -0.1], 300_000)
+    weights = weigh(candidates, HeldOut(log, data, None, False), FIRST)
     assert list(weights) == ["two", "one"]
 
 
 def test_few_clicks_leave_the_first_candidate_as_it_was_trained(data, candidates):
     log = clicked_by_position(data, [0.0, 1.0, 0.0], 300)
     few = log.take_lists(np.arange(20))
-    weights = weigh(candidates, HeldOut(few, data, None, False))
+    weights = weigh(candidates, HeldOut(few, data, None, False), FIRST)
     assert next(iter(weights)) == "one"
     assert weights["one"] == pytest.approx(1, abs=0.15)
     assert 5 * weights.get("two", 0) < 0.2
@@ -107,16 +110,24 @@ def test_clicks_of_one_query_that_say_the_same_count_for_fewer(data, candidates)
     often = replace(once, counts=1_000 * once.counts)
     independent = clicked_by_position(data, [0.0, 0.5, 0.0], 900_000)
     prior_kept = {
-        name: weigh(candidates, HeldOut(log, data, None, False)).get("one", 0.0)
+        name: weigh(candidates, HeldOut(log, data, None, False), FIRST).get("one", 0.0)
         for name, log in (("often", often), ("independent", independent))
     }
-    assert prior_kept["independent"] < 0.02
+    assert prior_kept["independent"] < 0.04
     assert prior_kept["often"] > 0.1
 
 
-def test_where_nothing_speaks_for_any_the_first_is_taken(data, candidates):
-    log = clicked_by_position(data, [-3.0, -3.0, -3.0], 30_000)
-    assert weigh(candidates, HeldOut(log, data, None, False)) == {"one": pytest.approx(1)}
+def test_few_clicks_leave_the_shares_of_the_prior(data, candidates):
+    """Shares are of scores that differ alike, on the scale of the first."""
+    few = clicked_by_position(data, [0.0, 0.0, 1.0], 300).take_lists(np.arange(20))
+    weights = weigh(candidates, HeldOut(few, data, None, False), {"one": 0.6, "two": 0.4})
+    assert weights["one"] == pytest.approx(0.6, abs=0.1)
+    assert 5 * weights["two"] == pytest.approx(0.4, abs=0.1)
+
+
+def test_where_nothing_speaks_for_any_the_prior_is_taken(data, candidates):
+    log = clicked_by_position(data, [-1.0, 0.0, 0.0], 30_000)
+    assert weigh(candidates, HeldOut(log, data, None, False), FIRST) == {"one": pytest.approx(1)}
 
 
 def by_device(data, etas, sessions=200_000, weights=(0.7, 0.4, 0.0)):
@@ -139,7 +150,7 @@ def by_device(data, etas, sessions=200_000, weights=(0.7, 0.4, 0.0)):
 
 def test_weights_are_found_beside_a_curve_for_every_device(data, candidates):
     log = by_device(data, (0.2, 2.0))
-    weights = weigh(candidates, HeldOut(log, data, None, False, "device"))
+    weights = weigh(candidates, HeldOut(log, data, None, False, "device"), FIRST)
     assert weights["one"] == pytest.approx(0.7, abs=0.03)
     assert weights["two"] == pytest.approx(0.4 / 5, abs=0.03 / 5)
 

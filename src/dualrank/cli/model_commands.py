@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dualrank.data.dataset import Dataset
+    from dualrank.evaluation.metric import Metric
     from dualrank.learning.model import Model
-
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +53,12 @@ def evaluate(
     against: Annotated[
         Path | None, typer.Option(help="Another model or run, for Fisher's randomisation test.")
     ] = None,
+    displayed: Annotated[
+        Path | None,
+        typer.Option(
+            help="A click log; documents that it displayed are also judged by themselves."
+        ),
+    ] = None,
     metrics: Annotated[
         str, typer.Option(help="Metrics, separated by commas; the default is the paper's.")
     ] = "",
@@ -66,52 +72,72 @@ def evaluate(
     nDCG has gain 2^y − 1 and discount log2(rank + 1) over all documents; ERR uses the highest grade
     of the data; documents of grade 1 or more are relevant; a query without one counts 0.
 
+    A ranker that learned from clicks has seen what was displayed, and may be good at that and bad
+    at the rest; --displayed tells.
+
     Example: dualrank evaluate model/ data/test.txt --against naive/
 
     Example: dualrank evaluate scores.run features.parquet --qrels judged.qrels
     """
     from dualrank.data.qrels import with_qrels
-    from dualrank.evaluation.evaluator import Evaluator
     from dualrank.evaluation.metric import PAPER_METRICS, parse_metrics
-    from dualrank.evaluation.significance import fisher_test
     from dualrank.report import Cell, Row, Table
 
     names = [name.strip() for name in metrics.split(",")]
     chosen = parse_metrics(names) if metrics else PAPER_METRICS
+
+    def judged(model: Model | None) -> tuple[Dataset, int]:
+        found = open_features(data, model, None if qrels else max_grade)
+        return (found, 0) if qrels is None else with_qrels(found, qrels, max_grade)
+
     model = _model(ranking)
-    dataset = open_features(data, model, None if qrels else max_grade)
-    if qrels is not None:
-        dataset, missing = with_qrels(dataset, qrels, max_grade)
-        if missing:
-            logger.warning("%d judged documents of these queries are not in the data", missing)
-    evaluator = Evaluator(dataset, chosen)
-    ours = evaluator.per_query(_scores(ranking, dataset))
-    result: dict[str, dict[str, float]] = {
-        name: {"value": float(values.mean())} for name, values in ours.items()
-    }
+    dataset, missing = judged(model)
+    if missing:
+        logger.warning("%d judged documents of these queries are not in the data", missing)
+    scores = {"value": _scores(ranking, dataset)}
     if against is not None:
         # Another model may know other features of the same documents.
         other = _model(against)
         same = other is None or _features(other) == _features(model)
-        seen = dataset if same else open_features(data, other)
-        theirs = evaluator.per_query(_scores(against, seen))
-        for name, values in ours.items():
-            test = fisher_test(values, theirs[name], permutations=permutations, seed=seed)
-            result[name] |= {
-                "against": float(theirs[name].mean()),
-                "difference": test.difference,
-                "p_value": test.p_value,
-            }
-    rows = (
-        Row(name, tuple(Cell(v, decimals=4) for v in of.values())) for name, of in result.items()
-    )
+        scores["against"] = _scores(against, dataset if same else judged(other)[0])
+    about = f"{ranking} on {len(dataset)} queries, grades up to {dataset.max_grade:g}"
+    result = _measured(dataset, scores, chosen, permutations, seed)
+    if displayed is not None:
+        rows = _displayed(displayed, dataset)
+        about += f"; {displayed.name} displayed {rows.mean():.0%} of the documents"
+        seen = {who: values[rows] for who, values in scores.items()}
+        apart = _measured(dataset.keep(rows), seen, chosen, permutations, seed)
+        result |= {f"{metric} of displayed": values for metric, values in apart.items()}
     columns = tuple(next(iter(result.values())))
-    answer(
-        as_json,
-        result,
-        f"{ranking} on {len(dataset)} queries, grades up to {dataset.max_grade:g}",
-        Table(columns, tuple(rows), corner="metric"),
+    table = Table(
+        columns,
+        tuple(Row(k, tuple(Cell(v, decimals=4) for v in of.values())) for k, of in result.items()),
+        corner="metric",
     )
+    answer(as_json, result, about, table)
+
+
+def _measured(
+    dataset: Dataset,
+    scores: dict[str, NDArray[np.floating[Any]]],
+    metrics: Sequence[Metric],
+    permutations: int,
+    seed: int,
+) -> dict[str, dict[str, float]]:
+    """The mean of each metric by whose scores they are, and Fisher's test where there are two."""
+    from dualrank.evaluation.evaluator import Evaluator
+    from dualrank.evaluation.significance import fisher_test
+
+    evaluator = Evaluator(dataset, metrics)
+    found = {who: evaluator.per_query(values) for who, values in scores.items()}
+    result = {}
+    for metric in found["value"]:
+        per_query = [values[metric] for values in found.values()]
+        result[metric] = {who: float(values[metric].mean()) for who, values in found.items()}
+        if len(per_query) == 2:
+            test = fisher_test(*per_query, permutations=permutations, seed=seed)
+            result[metric] |= {"difference": test.difference, "p_value": test.p_value}
+    return result
 
 
 def _model(ranking: Path) -> Model | None:
@@ -130,3 +156,20 @@ def _scores(ranking: Path, dataset: Dataset) -> NDArray[np.floating[Any]]:
 
     model = _model(ranking)
     return read_run(ranking, dataset) if model is None else model.predict(dataset)
+
+
+def _displayed(log: Path, dataset: Dataset) -> NDArray[np.bool_]:
+    """Which documents of a data set a log has displayed, for their queries."""
+    import numpy as np
+
+    from dualrank.data.log.read_log import read_log
+    from dualrank.errors import DataError
+
+    found = read_log(log, max_bad_share=1.0)
+    if found.catalogue is None:
+        raise DataError(f"{log}: this log does not know the names of its documents")
+    seen = set(found.catalogue.pairs())
+    rows = np.array([pair in seen for pair in dataset.pairs()])
+    if not rows.any():
+        raise DataError(f"{log}: displays none of the documents of the data")
+    return rows

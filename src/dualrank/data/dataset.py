@@ -174,6 +174,19 @@ class Dataset:
             doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
         )
 
+    def keep(self, documents: NDArray[np.bool_]) -> Dataset:
+        """The data set of the documents marked, and of the queries that still have one."""
+        lengths = np.add.reduceat(documents, self.offsets[:-1], dtype=np.int64)
+        left = lengths > 0
+        return replace(
+            self,
+            features=self.features[documents],
+            offsets=np.append(0, np.cumsum(lengths[left])),
+            query_ids=self.query_ids[left],
+            grades=None if self.grades is None else self.grades[documents],
+            doc_ids=None if self.doc_ids is None else self.doc_ids[documents],
+        )
+
 
 def concatenate(datasets: Sequence[Dataset]) -> Dataset:
     """One data set with the queries of all, which must be different queries.

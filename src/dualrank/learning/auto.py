@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from dualrank.clicks.dependence import Dependence
 from dualrank.data.click_log import PERIOD, ClickLog
 from dualrank.data.dataset import Dataset
+from dualrank.data.lists import RankedLists, top_lists
 from dualrank.errors import DataError
 from dualrank.evaluation.click_check import ClickCheck, Lead, hold_out
 from dualrank.learning.choice import NAIVE, Choice, choose
@@ -42,10 +43,9 @@ BY_POSITION = (NAIVE, IMITATION, "grounded", "likelihood")
 BY_READING = (NAIVE, IMITATION, "grounded-stopping", "stopping")
 """What is trained, where examination depends on the position, and where users read and stop."""
 
-UNSEEN = (
-    "Clicks cannot tell whether what attracts them also satisfies, nor what documents are worth "
-    "that were never displayed"
-)
+FEW_CLICKS = 10_000
+"""With so many clicks, the prior is as near to the ranker that stands on the logging ranker alone
+as to its even sum with the naive ranker."""
 # A harvested weight that may as well be twice as large or half of it corrects nothing.
 WIDEST_INTERVAL = 4.0
 MOST_CONTEXTS = 20
@@ -134,7 +134,7 @@ class _Candidates:
         ground = Ground.of(self.models[IMITATION], self.log.lists, self.dataset)
         clicks = HeldOut(held_out, self.dataset, ground, reads, plan.context)
         weighed = {name: self.models[name] for name in (*names[2:], NAIVE)}
-        weights = weigh(weighed, clicks)
+        weights = weigh(weighed, clicks, _shares(names[2], int(self.rest.clicks_per_list.sum())))
         model = add_up(self.models, weights)
         check = ClickCheck(held_out, reads=reads)
         leads = {
@@ -142,7 +142,9 @@ class _Candidates:
             for name, each in {"auto": model, **self.models}.items()
             if name != NAIVE
         }
-        choice = Choice(_in_words(weights), _why(leads, reads, found), leads, weights)
+        unseen = never_displayed(model.predict(self.dataset), self.log.lists, self.dataset)
+        why = f"{_why(leads, reads, found)}. {_unseen(unseen, self.log.lists.depth)}"
+        choice = Choice(_in_words(weights), why, leads, weights)
         return self.described(model, choice)
 
     def described(
@@ -162,6 +164,15 @@ def telling_context(held_out: ClickLog, scores: NDArray[np.floating], reads: boo
             leads[name] = context_lead(held_out, scores, name, reads)
     clear = {name: lead.gain for name, lead in leads.items() if lead.is_clear}
     return max(clear, key=lambda name: clear[name]) if clear else None
+
+
+def never_displayed(scores: NDArray[np.floating], lists: RankedLists, dataset: Dataset) -> float:
+    """The share of what a ranker would display for the logged queries that no list displayed."""
+    ever = np.zeros(dataset.document_count, dtype=bool)
+    ever[lists.documents[lists.mask]] = True
+    top = top_lists(dataset, scores, lists.depth)
+    logged = np.isin(top.queries, lists.queries)
+    return 1.0 - float(ever[top.documents[logged][top.mask[logged]]].mean())
 
 
 def harvested_propensity(log: ClickLog, seed: int = 0) -> Propensity | str:
@@ -184,6 +195,26 @@ def harvested_propensity(log: ClickLog, seed: int = 0) -> Propensity | str:
     return curve
 
 
+def _shares(grounded: str, clicks: int) -> dict[str, float]:
+    """What candidates count before any held-out click has spoken.
+
+    A few clicks teach less than the logging ranker knew; with more of them, rankers that err in
+    different ways are better together.
+    """
+    naive = 0.5 * clicks / (clicks + FEW_CLICKS)
+    return {grounded: 1 - naive, NAIVE: naive}
+
+
+def _unseen(share: float, depth: int) -> str:
+    """What clicks could not have told."""
+    told = "Clicks cannot tell whether what attracts them also satisfies"
+    if not share:
+        return told
+    return (
+        f"{told}, nor what the {share:.0%} of its top {depth} are worth that were never displayed"
+    )
+
+
 def _in_words(weights: Mapping[str, float]) -> str:
     return " + ".join(weights)
 
@@ -199,5 +230,5 @@ def _why(leads: Mapping[str, Lead], reads: bool, context: str | None) -> str:
     told_apart = f", with a curve for every {context}" if context else ""
     return (
         f"it predicts the held-out clicks of {lead.queries} queries {ahead} than naive, if "
-        f"{users}{told_apart}. {UNSEEN}"
+        f"{users}{told_apart}"
     )

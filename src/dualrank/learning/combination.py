@@ -7,10 +7,10 @@ scores f_m and a free φ,
     P(k | a click) = softmax_k(Σ_m w_m f_m(x_k) + φ_k)
 
 or, where users stop after a click, by the likelihood of clicks among what they read (`ReadLogit`).
-Weights are not negative, and drawn towards the first candidate alone, with the weight that it has
-by its own training: it takes so many clicks to say something else. Clicks on one list say much the
-same thing, so they count for fewer than they are, by the ratio of the slopes' variance over queries
-to what independent clicks would have; and no number of clicks makes the model of clicks true.
+Weights are not negative, and drawn towards given shares: it takes so many clicks to say something
+else. Clicks on one list say much the same thing, so they count for fewer than they are, by the
+ratio of the slopes' variance over queries to what independent clicks would have; and no number of
+clicks makes the model of clicks true.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dualrank.learning.feedback import LoggedClicks, ReadClicks
 from dualrank.learning.logging_scores import Ground, spread_of
 from dualrank.learning.model import Model
 
-PRIOR_CLICKS = 300.0
+PRIOR_CLICKS = 1_000.0
 """How many clicks the prior is worth."""
 MOST_CLICKS = 50_000
 """More clicks move weights no further: the likelihood is a model, and not quite right."""
@@ -75,10 +75,13 @@ class HeldOut:
         return ClickLogit(inputs, clicks, mask), batch.queries
 
 
-def weigh(candidates: Mapping[str, Model], held_out: HeldOut) -> dict[str, float]:
+def weigh(
+    candidates: Mapping[str, Model], held_out: HeldOut, shares: Mapping[str, float]
+) -> dict[str, float]:
     """The weight of candidates' scores in the sum, the largest part first.
 
-    The prior is for the first candidate; what would be a small part of the sum is left out.
+    `shares` are what candidates would have if no click spoke, once their scores differ alike, on
+    the scale that the first was trained to. What would be a small part of the sum is left out.
     """
     mask, names = held_out.log.lists.mask, list(candidates)
     columns = [held_out.scores(model) for model in candidates.values()]
@@ -87,14 +90,13 @@ def weigh(candidates: Mapping[str, Model], held_out: HeldOut) -> dict[str, float
         [column / spread for column, spread in zip(columns, spreads, strict=True)]
     )
     free = logit.inputs.shape[2] - len(names)
-    prior = np.zeros(len(names))
-    prior[0] = spreads[0]
+    prior = spreads[0] * np.array([shares.get(name, 0.0) for name in names])
     start = logit.fit_weights(PRIOR_CLICKS, prior, free)
     trusted = max(1.0, float(logit.clicks.sum()) / MOST_CLICKS)
     pull = PRIOR_CLICKS * trusted * _overdispersion(logit, start, queries)
     weights = logit.fit_weights(pull, prior, free)[: len(names)]
     if not weights.any():
-        weights[0] = spreads[0]
+        weights = prior
     kept = [i for i in np.argsort(-weights) if weights[i] >= LEAST_SHARE * weights.sum()]
     return {names[i]: float(weights[i] / spreads[i]) for i in kept}
 
