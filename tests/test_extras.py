@@ -77,11 +77,13 @@ def test_the_command_line_says_the_same(missing, tmp_path, capsys, monkeypatch):
 IMPORT_ALL = """
 import importlib, pkgutil, sys
 sys.modules.update(dict.fromkeys(sys.argv[1:]))
-import dualrank, dualrank.pages
+import dualrank
 for name in dualrank.__all__:
     getattr(dualrank, name)
-for module in pkgutil.iter_modules(dualrank.pages.__path__, "dualrank.pages."):
-    importlib.import_module(module.name)
+for room in ("pages", "reproduce", "cli"):
+    path = importlib.import_module("dualrank." + room).__path__
+    for module in pkgutil.iter_modules(path, f"dualrank.{room}."):
+        importlib.import_module(module.name)
 """
 
 

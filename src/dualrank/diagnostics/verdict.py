@@ -22,8 +22,9 @@ HARVESTED: Verdict = "use harvested propensities"
 SWAPS: Verdict = "collect some swaps first"
 
 UNSEEN = (
-    "No log shows whether what attracts clicks also satisfies, nor what documents are worth that "
-    "were never displayed."
+    "No clicks show whether what attracts them also satisfies (where the log has purchases or long "
+    "stays in a column, learn from those as clicks), nor what documents are worth that were never "
+    "displayed."
 )
 
 

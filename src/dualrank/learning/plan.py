@@ -31,9 +31,8 @@ class Plan:
     """Which pieces learn from a log, with which settings; what contradicts itself is refused.
 
     `method` is the correction: `dla` learns the propensities with the ranker; `ipw` takes
-    `propensity`; `naive` believes every click; `auto` trains the naive ranker and one per
-    correction that the log allows, and takes the correction that predicts held-out clicks clearly
-    better, if any. `click-model` learns from the relevance that a `click_model` (`ubm`, unless
+    `propensity`; `naive` believes every click; `auto` trains several and adds them up as held-out
+    clicks weigh them. `click-model` learns from the relevance that a `click_model` (`ubm`, unless
     given; `dbn:attraction` is one parameter of a model) extracts from lists that were displayed in
     at least `min_sessions` sessions (10). A correction of one's own is given as its class.
 

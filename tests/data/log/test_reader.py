@@ -150,6 +150,18 @@ def test_frames_of_pandas_and_polars_are_taken(clean):
     assert happenings(ClickLog.from_frame(polars.DataFrame(table.to_pydict()))) == expected
 
 
+def test_another_sign_may_stand_in_the_place_of_clicks(clean):
+    """What was bought, in a log that also has what was clicked."""
+    table = long_table(clean)
+    clicked = np.asarray(table["clicked"]).astype(int)
+    bought = clicked * (np.arange(len(clicked)) % 2)
+    both = table.append_column("bought", pa.array(bought))
+    found = read_log(both, columns={"clicked": "bought"})
+    instead = table.set_column(table.column_names.index("clicked"), "clicked", pa.array(bought))
+    assert 0 < bought.sum() < clicked.sum()
+    assert happenings(found) == happenings(read_log(instead))
+
+
 def test_columns_of_other_names_are_mapped(clean):
     table = long_table(clean, ("visit", "query_id", "item number", "position", "clicked"))
     named = {"session_id": "visit", "doc_id": "item number"}
