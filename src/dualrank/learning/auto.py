@@ -134,7 +134,9 @@ class _Candidates:
         ground = Ground.of(self.models[IMITATION], self.log.lists, self.dataset)
         clicks = HeldOut(held_out, self.dataset, ground, reads, plan.context)
         weighed = {name: self.models[name] for name in (*names[2:], NAIVE)}
-        weights = weigh(weighed, clicks, _shares(names[2], int(self.rest.clicks_per_list.sum())))
+        weights = weigh(
+            weighed, clicks, prior_shares(names[2], int(self.rest.clicks_per_list.sum()))
+        )
         model = add_up(self.models, weights)
         check = ClickCheck(held_out, reads=reads)
         leads = {
@@ -166,6 +168,16 @@ def telling_context(held_out: ClickLog, scores: NDArray[np.floating], reads: boo
     return max(clear, key=lambda name: clear[name]) if clear else None
 
 
+def prior_shares(grounded: str, clicks: int) -> dict[str, float]:
+    """What candidates count before any held-out click has spoken.
+
+    A few clicks teach less than the logging ranker knew; with more of them, rankers that err in
+    different ways are better together.
+    """
+    naive = 0.5 * clicks / (clicks + FEW_CLICKS)
+    return {grounded: 1 - naive, NAIVE: naive}
+
+
 def never_displayed(scores: NDArray[np.floating], lists: RankedLists, dataset: Dataset) -> float:
     """The share of what a ranker would display for the logged queries that no list displayed."""
     ever = np.zeros(dataset.document_count, dtype=bool)
@@ -193,16 +205,6 @@ def harvested_propensity(log: ClickLog, seed: int = 0) -> Propensity | str:
             f"{curve.low[widest]:.2g} and {curve.high[widest]:.2g}"
         )
     return curve
-
-
-def _shares(grounded: str, clicks: int) -> dict[str, float]:
-    """What candidates count before any held-out click has spoken.
-
-    A few clicks teach less than the logging ranker knew; with more of them, rankers that err in
-    different ways are better together.
-    """
-    naive = 0.5 * clicks / (clicks + FEW_CLICKS)
-    return {grounded: 1 - naive, NAIVE: naive}
 
 
 def _unseen(share: float, depth: int) -> str:
