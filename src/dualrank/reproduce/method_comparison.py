@@ -287,11 +287,9 @@ def _is_trained(plan: Plan, model: Model | None) -> bool:
 
 
 def _choice(model: Model) -> dict[str, Any]:
-    """What auto took, why, and how far dual learning was ahead of the naive ranker, if it knows."""
+    """What auto took, and why."""
     said = model.training["auto"]
-    lead = said.get("leads", {}).get("dla")
-    found = {"chosen": said.get("chosen"), "why": said.get("why")}
-    return found if lead is None else {**found, "lead": lead["gain"] / lead["error"]}
+    return {"chosen": said.get("chosen"), "why": said.get("why")}
 
 
 def _judged(

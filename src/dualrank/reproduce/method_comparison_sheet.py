@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -229,19 +229,23 @@ def error_table(rows: Sequence[LogRow], methods: Sequence[str]) -> report.Table 
 
 
 def choice_table(rows: Sequence[LogRow]) -> report.Table | None:
-    """What auto took of each log, how far dual learning was ahead, and what diagnose says."""
+    """What auto gained and took, and what diagnose says of the log."""
     found = [row for row in rows if row.said("chosen")]
     if not found:
         return None
-    columns = ("auto − naive", "lead of DLA, in errors", "auto took", "diagnose")
+    columns = ("auto − naive", "worst seed", "auto took", "diagnose")
+
+    def gain(row: LogRow, of: Callable[[NDArray[np.float64]], float]) -> str | None:
+        return _signed(f"{of(row.gains('auto')):+.4f}") if row.naive else None
+
     return report.Table(
         columns,
         tuple(
             report.Row(
                 row.title,
                 (
-                    _signed(f"{row.gains('auto').mean():+.4f}") if row.naive else None,
-                    _range(row.said("lead"), "{:+.1f}"),
+                    gain(row, np.mean),
+                    gain(row, np.min),
                     _counted(row.said("chosen")),
                     _counted(row.said("verdict")),
                 ),
@@ -250,8 +254,6 @@ def choice_table(rows: Sequence[LogRow]) -> report.Table | None:
         ),
         corner="log",
         words=("log", *columns[2:]),
-        remark="The lead is how much better dual learning predicts held-out clicks than the naive "
-        "ranker, in standard errors.",
     )
 
 
