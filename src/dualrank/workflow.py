@@ -18,7 +18,7 @@ from dualrank.diagnostics.diagnosis import Diagnosis, diagnose
 from dualrank.diagnostics.trained_pair import TrainedPair
 from dualrank.errors import DataError
 from dualrank.evaluation.click_check import hold_out
-from dualrank.learning.auto import fit_best
+from dualrank.learning.auto import IMITATION, fit_best
 from dualrank.learning.choice import NAIVE, choose
 from dualrank.learning.device import choose_device
 from dualrank.learning.fit import fit
@@ -112,7 +112,7 @@ def train(
         models, model = work.train_models(plan, compare)
     if not workers.leads:
         return Training(model, click_log, is_written=False)
-    naive = models.get(NAIVE) if plan.way.name not in (NAIVE, "auto") else None
+    naive = models.get(NAIVE) if compare and plan.way.name != NAIVE else None
     shutil.rmtree(folder / COMPARED, ignore_errors=True)
     if naive is not None:
         naive.save(folder / COMPARED)
@@ -120,7 +120,7 @@ def train(
     model.save(folder)
     found = None
     if diagnosis:
-        pair = _pair(models, click_log, dataset, plan)
+        pair = _pair(models, work, plan)
         seed = plan.settings.seed
         with bars("diagnosing the log") as progress:
             found = diagnose(click_log, dataset, seed=seed, trained=pair, progress=progress)
@@ -202,18 +202,20 @@ def _log(source: Any, dataset: Dataset, plan: Plan, reading: LogOptions, bars: B
         return read_log(source, dataset, options=reading)
 
 
-def _pair(
-    models: dict[str, Model], log: ClickLog, dataset: Dataset, plan: Plan
-) -> TrainedPair | None:
-    """The rankers that were trained already, for a diagnosis that needs two."""
+def _pair(models: dict[str, Model], work: _Work, plan: Plan) -> TrainedPair | None:
+    """The rankers that were trained already, for a diagnosis that needs two and an imitation."""
+    log, dataset = work.log, work.dataset
     _, held_out = hold_out(log, plan.held_out, plan.settings.seed)
     joint = next((name for name in ("dla", "likelihood") if name in models), None)
     if held_out is None or joint is None or NAIVE not in models:
         return None
-    naive, dual = (models[name].predict(dataset) for name in (NAIVE, joint))
-    copy = models["imitation"].predict(dataset) if "imitation" in models else None
+    copy = models.get(IMITATION)
+    if copy is None:
+        with work.bars("imitating the logging ranker, to diagnose") as progress:
+            copy = fit(log, dataset, plan.for_method(IMITATION), progress=progress)
+    naive, dual, imitated = (m.predict(dataset) for m in (models[NAIVE], models[joint], copy))
     limit, seed = plan.settings.max_weight, plan.settings.seed
-    return TrainedPair(naive, dual, held_out, limit, seed, copy)
+    return TrainedPair(naive, dual, held_out, limit, seed, imitated)
 
 
 def _remove_checkpoints(folder: Path) -> None:

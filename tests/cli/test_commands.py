@@ -327,6 +327,17 @@ def test_training_leaves_a_twin_and_a_report(
     assert not (tmp_path / "n" / "diagnosis.json").exists()
 
 
+def test_auto_too_leaves_its_naive_ranker_to_be_compared_with(
+    collection: Path, tmp_path: Path, command: Command
+) -> None:
+    words = ["train", collection / "clicks.parquet", "--features", collection / "train.txt",
+             "--steps", 20, "--hidden", 4, "--no-diagnosis"]  # fmt: skip
+    assert command(*words, "--out", tmp_path / "m")[0] == 0
+    assert dr.Model.load(tmp_path / "m" / "twin").training["method"] == "naive"
+    assert command(*words, "--no-twin", "--out", tmp_path / "n")[0] == 0
+    assert not (tmp_path / "n" / "twin").exists()
+
+
 def test_curves_by_context_come_from_a_column_of_the_log(
     collection: Path, tmp_path: Path, command: Command
 ) -> None:

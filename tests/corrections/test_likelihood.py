@@ -86,7 +86,7 @@ def grounded(show, worth=0.7, lists=400):
     """
     rng = np.random.default_rng(5)
     s = -np.sort(-rng.normal(size=(lists, DEPTH)) * rng.uniform(0.2, 2.0, (lists, 1)), axis=1)
-    rates = RHO * np.exp(worth * (s - s.max()))
+    rates = RHO * np.exp(worth * s - (worth * s).max())
     documents = np.arange(s.size, dtype=np.int32).reshape(s.shape)
     sessions = 200
     clicks = rng.random((sessions, *rates.shape)) < rates
@@ -120,10 +120,27 @@ def test_a_ground_tells_the_logging_ranker_from_examination(kind, show):
 
 
 def test_a_logging_ranker_that_clicks_speak_against_is_still_worth_a_little(show):
-    log, s, _ = grounded(show, worth=-0.5)
-    assert Likelihood.build(Basis(DEPTH, FULL_BATCH, log, ground=s)).worth_of_ground() == (
-        pytest.approx(LEAST_WORTH)
-    )
+    """And φ begins where clicks have it beside that little."""
+    log, s, shown = grounded(show, worth=-0.5)
+    likelihood = doubled(Likelihood.build(Basis(DEPTH, FULL_BATCH, log, ground=s)))
+    assert likelihood.worth_of_ground() == pytest.approx(LEAST_WORTH)
+    begun = likelihood.propensity().examination
+    beside = replace(shown, ground=None)
+    scores = torch.from_numpy(LEAST_WORTH * s).double()
+    climbed = climb(doubled(Likelihood(DEPTH, FULL_BATCH)), scores, beside, 1_500)
+    expected = climbed.propensity().examination
+    assert np.abs(np.log(begun / expected)).max() < 0.15
+
+
+def test_where_scores_lie_equally_far_apart_on_all_lists_position_has_it_all(show):
+    """Then nothing tells them from examination, and the curve is that of likelihood alone."""
+    log, s, _ = grounded(show)
+    same = np.broadcast_to(s.mean(axis=0), s.shape).copy()
+    found = Likelihood.build(Basis(DEPTH, FULL_BATCH, log, ground=same))
+    assert found.worth_of_ground() == pytest.approx(LEAST_WORTH)
+    utility = LEAST_WORTH * same[0] + np.log(found.propensity().examination)
+    clicks = log.clicks_per_list.sum(axis=0)
+    np.testing.assert_allclose(utility - utility[0], np.log(clicks / clicks[0]), atol=0.05)
 
 
 def test_without_a_ground_the_worth_of_one_is_not_learned():

@@ -11,6 +11,7 @@ from dualrank.clicks.users import (
     ClickChainUser,
     DynamicBayesianUser,
     TrustingUser,
+    make_user,
 )
 from dualrank.data.click_log import ClickLog
 from dualrank.data.lists import RankedLists
@@ -129,7 +130,9 @@ def test_users_who_go_down_the_list_and_leave_are_known_for_readers(world, user)
     assert Dependence.of(here.log(40_000, lists=here.lists(), user=user)).reads_from_the_top
 
 
-@pytest.mark.parametrize("user", [PositionBasedUser(), PositionBasedUser(eta=2.0), TrustingUser()])
+@pytest.mark.parametrize(
+    "user", [PositionBasedUser(), PositionBasedUser(eta=2.0), TrustingUser(), make_user("ubm")]
+)
 def test_users_who_look_where_they_like_are_not_taken_for_readers(world, user):
     here = world()
     assert not Dependence.of(here.log(40_000, lists=here.lists(), user=user)).reads_from_the_top

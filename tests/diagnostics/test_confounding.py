@@ -18,7 +18,7 @@ QUERIES, CANDIDATES, DEPTH = 1_500, 14, 8
 def asked():
     """The point for a logging ranker that knows so much beside the features."""
 
-    def asked(hidden, imitated=True):
+    def asked(hidden, imitated=True, known=False, flat=False):
         rng = np.random.default_rng(3)
         count = QUERIES * CANDIDATES
         seen, unseen = rng.normal(size=(2, count))
@@ -37,11 +37,12 @@ def asked():
         patterns = np.eye(DEPTH, dtype=bool)[ranks]
         log = ClickLog.from_clicks(lists, rows, patterns, clicks[rows, ranks])
         scale = 1 / max(hidden, 0.01)
+        copy = (scale * spread * seen).astype(np.float32)
         pair = TrainedPair(
             naive=seen.astype(np.float32),
-            dual=seen.astype(np.float32),
+            dual=(0.3 * seen + 0.4 * liked if known else seen).astype(np.float32),
             held_out=log,
-            imitated=(scale * spread * seen).astype(np.float32) if imitated else None,
+            imitated=(np.zeros_like(copy) if flat else copy) if imitated else None,
         )
         return confounding(LogFacts(log, data, given=pair))
 
@@ -55,8 +56,17 @@ def test_a_ranker_that_knew_more_than_features_tell_is_found(asked):
     assert "method grounded" in point.advice
 
 
-def test_what_the_curve_becomes_is_nearer_to_the_truth(asked):
-    assert asked(hidden=0.7).numbers["worth_of_the_logging_score"] > 0.1
+def test_a_ranker_whose_knowledge_the_features_tell_leaves_the_curve_as_it_is(asked):
+    """Joint learning has scores by which documents were placed, and the order adds nothing."""
+    point = asked(hidden=0.0, known=True)
+    assert point.status == "good"
+    assert max(point.numbers["factor"], 1 / point.numbers["factor"]) < 1.2
+
+
+def test_scores_equally_far_apart_on_all_lists_say_nothing(asked):
+    point = asked(hidden=0.7, flat=True)
+    assert point.status == "not measured"
+    assert "equally far apart" in point.meaning
 
 
 def test_without_an_imitation_nothing_is_said(asked):

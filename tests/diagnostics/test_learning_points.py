@@ -90,7 +90,7 @@ def test_where_a_click_ends_the_session_a_lead_supports_nothing(world):
     point = joint_learning(led(world().facts(60_000, user=CascadeUser()), 6.0))
     assert point.status == "warning"
     assert "a click mostly ends the session" in point.meaning
-    assert "stay with the naive ranker" in point.advice
+    assert "train with method stopping, or auto" in point.advice
 
 
 def test_without_features_joint_learning_is_not_asked(world):

@@ -13,7 +13,7 @@ from dualrank.data.click_log import PERIOD, ClickLog, Column
 from dualrank.data.dataset import Dataset
 from dualrank.data.interventions import join_lists
 from dualrank.data.lists import RankedLists, top_lists
-from dualrank.errors import SettingsError
+from dualrank.errors import DataError, SettingsError
 from dualrank.evaluation.evaluator import evaluate
 from dualrank.learning.auto import (
     BY_POSITION,
@@ -167,6 +167,29 @@ def test_a_column_by_which_examination_differs_is_found_and_gets_its_curves(data
         assert candidates[name].training["context"] == "device"
         assert set(candidates[name].propensity.by_context) == {"desk", "phone"}
     assert "context" not in candidates["naive"].training
+
+
+def test_a_column_is_found_whatever_form_the_curve_was_asked_to_have(data):
+    log = on_devices(data, (0.3, 1.8))
+    plan = Plan("auto", Linear(), QUICK, validation=0.2, position_model="network")
+    _, candidates = fit_best(log, data, plan)
+    assert candidates["likelihood"].training["position_model"] == "contextual"
+
+
+def test_a_handful_of_queries_gives_a_model(data):
+    few = data.take(np.arange(6))
+    log = sample_log(few, top_lists(few, few.features[:, 1]), PositionBasedUser(), 2_000, 1)
+    why = fit(log, few, method="auto", ranker=Linear(), settings=QUICK).training["auto"]
+    assert "held-out clicks of 2 queries" in why["why"]
+
+
+def test_too_few_held_out_clicks_are_refused_before_anything_is_trained(data):
+    few = data.take(np.arange(2))
+    log = sample_log(few, top_lists(few, few.features[:, 1]), PositionBasedUser(), 2_000, 1)
+    seen = []
+    with pytest.raises(DataError, match="hold out a larger share, or train by one method"):
+        fit_best(log, few, Plan("auto", Linear()), progress=lambda *at: seen.append(at))
+    assert not seen
 
 
 def test_a_column_that_changes_nothing_is_left_alone(data):

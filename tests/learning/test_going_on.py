@@ -68,6 +68,7 @@ def test_curves_by_context_begin_with_the_common_one(log, dataset, model):
         ({"ranker": dr.DNN((9,))}, "is no start for this ranker: it weights.0 has shape"),
         ({"position_model": "network"}, "cannot begin with a curve; variables can"),
         ({"method": "auto", "validation": 0.1}, "method auto trains its candidates anew"),
+        ({"method": "grounded"}, "grounded stands on a ranker of its own"),
     ],
 )
 def test_a_start_that_does_not_fit_is_refused(log, dataset, model, options, sentence):

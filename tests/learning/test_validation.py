@@ -51,6 +51,12 @@ def test_it_is_the_discounted_rank_of_clicked_documents_by_hand(held_out):
     assert value(scores, held_out) == pytest.approx(discounted / 7)
 
 
+def test_labels_that_add_up_to_nothing_are_worth_nothing(held_out):
+    labels = np.zeros((2, 3))
+    validation = OnHeldOutClicks(np.ones((6, 1), np.float32), held_out, lambda: None, labels=labels)
+    assert validation.value(validation.measure(Scores())) == 0
+
+
 def test_clicks_are_weighted_by_the_propensity_believed(held_out):
     scores = [0.9, 0.1, 0.0, 0.5, 0.2, 0.4]
     weighted = {3: 4, 0: 1 / 0.25, 5: 2 / 0.25}

@@ -22,13 +22,14 @@ def propensity(
     log: Log,
     features: Annotated[
         Path | None,
-        typer.Option("--features", help="LETOR text or Parquet, for regression-em and dla."),
+        typer.Option("--features", help="LETOR text or Parquet, for estimators that train."),
     ] = None,
     methods: Annotated[
         str | None,
         typer.Option(
             help="Estimators, separated by commas: click-through, randomisation, pair-swaps, "
-            "harvest-pivot, harvest-adjacent, harvest-all-pairs, pbm, regression-em, dla. "
+            "harvest-pivot, harvest-adjacent, harvest-all-pairs, pbm, regression-em, dla, "
+            "likelihood, grounded. "
             "Without it, all that the log allows."
         ),
     ] = None,
@@ -38,7 +39,7 @@ def propensity(
     ranker: Annotated[
         Literal["linear", "dnn"] | None,
         typer.Option(
-            help="What scores documents; by default linear for regression-em, dnn for dla."
+            help="What scores documents; by default linear for regression-em, dnn for the others."
         ),
     ] = None,
     *,
@@ -51,7 +52,9 @@ def propensity(
     refits: Annotated[
         int, typer.Option(help="How often dla is trained again for its interval.", min=0)
     ] = 5,
-    steps: Annotated[int, typer.Option(help="Training steps of dla.", min=1)] = 3_000,
+    steps: Annotated[
+        int, typer.Option(help="Training steps of dla, likelihood and grounded.", min=1)
+    ] = 3_000,
     options: Annotated[LogOptions, Without("contexts")],
     seed: Seed = 0,
     as_json: Json = False,

@@ -110,15 +110,16 @@ class Dependence:
 
         Then clicks further down come together more often than those with the first result do: who
         clicks there came so far, and who clicked the first may have left. Users some of whom click
-        much and others little would raise both alike.
+        much and others little would raise both alike; and where a click on the first makes others
+        no rarer, nobody leaves because of it.
         """
         first, further = self.after_the_first, self.further_down
         if min(first.expected, further.expected) < FEWEST_EXPECTED:
             return self.ends_sessions
         apart = further.value - first.value
-        return self.ends_sessions or (
-            apart > ERRORS * np.hypot(first.error, further.error) and apart > NOTABLE - 1
-        )
+        differ = apart > ERRORS * np.hypot(first.error, further.error) and apart > NOTABLE - 1
+        leave = first.value < 1 - ERRORS * first.error
+        return self.ends_sessions or bool(differ and leave)
 
 
 def read_down(log: ClickLog) -> NDArray[np.bool_]:

@@ -15,8 +15,7 @@ denominator is (α itself, in α r̂ + β, must be).
 α is the `propensity` that is given, with β = 0 and the curve of each session's `context` where it
 has such; without one both are learned, as by `affine`. τ is 1/√n for n sessions a list: the paper
 has 10/√N for N sessions in all, but what one knows of a document depends on those that saw it. (The
-paper's labels of documents that were not displayed, r̂ alone, are left out: at a million sessions
-they cost .004 nDCG@10, at 100,000 they gave .003.)
+paper's labels of documents that were not displayed, r̂ alone, are left out.)
 """
 
 from __future__ import annotations

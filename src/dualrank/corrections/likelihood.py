@@ -33,7 +33,7 @@ from torch import Tensor
 from dualrank.corrections.correction import Basis
 from dualrank.corrections.dual import DualLearning
 from dualrank.corrections.losses import Loss, softmax_loss
-from dualrank.evaluation.click_logit import ClickLogit
+from dualrank.evaluation.click_logit import RIDGE, ClickLogit
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.batch import Shown
 from dualrank.rankers.optimizer import Optimizer
@@ -41,6 +41,8 @@ from dualrank.rankers.ranker import Signal, Step
 
 LEAST_WORTH = 0.02
 """A logging ranker is thought to be worth a little, whatever a few clicks say."""
+HELD = 1e12
+"""A ridge that no number of clicks moves a weight against."""
 
 
 class Likelihood(DualLearning):
@@ -76,10 +78,16 @@ class Likelihood(DualLearning):
         assert self.worth is not None
         clicks, mask = basis.log.clicks_per_list.astype(float), basis.log.lists.mask
         inputs = np.where(mask, basis.ground, 0.0)[:, :, None].astype(float)
-        worth, *phi = ClickLogit(inputs, clicks, mask).fit()
-        self.worth.clamp_(min=float(worth))
+        logit, means = ClickLogit(inputs, clicks, mask).centred()
+        found = logit.fit()
+        if found[0] < LEAST_WORTH:
+            ridge, around = np.full(len(found), RIDGE), np.zeros(len(found))
+            ridge[0], around[0] = HELD, LEAST_WORTH
+            found = logit.fit(ridge, around)
+        worth, phi = found[0], found[1:] - means[:, 0] * found[0]
+        self.worth.fill_(float(worth))
         if self.model.can_begin:
-            self.model.believe(Propensity.of(np.exp(np.array(phi) - phi[0])))
+            self.model.believe(Propensity.of(np.exp(phi - phi[0])))
 
     def start(self, device: torch.device) -> None:
         """Move φ and a."""

@@ -14,7 +14,7 @@ position alone; but a skip is irrelevant *or* not examined, so that this holds o
 Losses are also larger where the ranker is wrong, so that t⁺ depends on how far it has come: at
 p = 0 it starts as the click-through of positions, comes near their examination as the ranker
 learns, and goes on, beyond it in a long or fast training; with p > 0 it rests where all positions
-are nearly alike. `docs/methods.md` has figures.
+are nearly alike.
 """
 
 from __future__ import annotations

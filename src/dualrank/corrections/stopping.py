@@ -10,8 +10,8 @@ What stands below the last click says nothing, whether it was read or not. φ ta
 position does, such as users who tire. This is the dependent click model (Guo, Liu and Wang, WSDM
 2009) with features in the place of a parameter per document, and for correcting rankings the
 counterpart of Vardasbi, de Rijke and Markov's cascade-based propensities (SIGIR 2020). Wrong where
-users come back up, or read on after clicks as if there had been none: then the documents below a
-click count too little, but none counts wrongly.
+users come back up, or read on after their last click: of what they read there, clicks are counted
+and skips are not, so that documents below attractive ones look better than they are.
 """
 
 from __future__ import annotations

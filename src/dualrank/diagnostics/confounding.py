@@ -12,6 +12,8 @@ what joint learning has taken for examination.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from dualrank.data.click_log import ClickLog
@@ -22,6 +24,8 @@ from dualrank.evaluation.click_logit import ClickLogit
 from dualrank.learning.logging_scores import logging_scores, spread_of
 
 NAME = "confounding"
+TOLD = 0.05
+"""How much logging scores must differ from the mean of their rank, of what they differ in all."""
 ALIKE = 1.2
 """Curves that differ by less than this factor everywhere lead to much the same ranker."""
 
@@ -38,11 +42,17 @@ def confounding(facts: LogFacts) -> Point:
     for values in (lists.gather(trained.dual), logging_scores(trained.imitated, lists, dataset)):
         columns.append(np.where(lists.mask, values / spread_of(values, lists.mask), 0.0))
     clicks = held_out.clicks_per_list.astype(np.float64)
-    both = ClickLogit(np.stack(columns, axis=-1), clicks, lists.mask)
-    alone = ClickLogit(both.inputs[:, :, :1], clicks, lists.mask)
-    at, without = both.fit(), alone.fit()[1:]
+    both, means = ClickLogit(np.stack(columns, axis=-1), clicks, lists.mask).centred()
+    if both.inputs[:, :, 1][lists.mask].std() < TOLD:
+        return Question(NAME).answer(
+            "not measured",
+            "The logging ranker's scores lie equally far apart on all lists, so that what it knew "
+            "cannot be told from position.",
+        )
+    at, without = both.fit(), replace(both, inputs=both.inputs[:, :, :1]).fit()
+    phi, phi_without = at[2:] - means @ at[:2], without[1:] - means[:, 0] * without[0]
     worth, error = float(at[1]), float(both.errors(at, lists.queries)[1])
-    factors = np.exp((at[2:] - at[2]) - (without - without[0]))
+    factors = np.exp((phi - phi[0]) - (phi_without - phi_without[0]))
     position = int(np.argmax(np.abs(np.log(factors))))
     factor = float(factors[position])
     numbers = {

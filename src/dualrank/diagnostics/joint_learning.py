@@ -32,7 +32,7 @@ def joint_learning(facts: LogFacts) -> Point:
     }
     asked = Question(NAME, numbers)
     led = (
-        f"On {lead.clicks:,} held-out clicks dual learning leads naive learning by "
+        f"On {lead.clicks:,} held-out clicks joint learning leads naive learning by "
         f"{lead.in_errors:+.1f} standard errors"
     )
     if lead.is_clear and facts.dependence.ends_sessions:
@@ -40,8 +40,7 @@ def joint_learning(facts: LogFacts) -> Point:
             "warning",
             f"{led}; but a click mostly ends the session, and the comparison presumes clicks that "
             "depend on their own position and document only.",
-            "Do not rely on dual learning with this log: stay with the naive ranker until judged "
-            "queries speak for another.",
+            "Do not rely on a curve by position here: train with method stopping, or auto.",
         )
     if lead.is_clear:
         return asked.answer("good", f"{led}: this log supports the correction.")
@@ -49,8 +48,8 @@ def joint_learning(facts: LogFacts) -> Point:
         "warning",
         f"{led}, where {CLEAR:g} would be clear: this log does not show that joint learning "
         "is right.",
-        "Do not rely on dual learning with this log: use harvested propensities where positions "
-        "are connected, or stay with the naive ranker.",
+        "Do not rely on dual learning with this log: train with auto, or use harvested "
+        "propensities where positions are connected.",
     )
 
 

@@ -54,7 +54,7 @@ def sample(facts: LogFacts) -> Point:
     advice = ""
     if status != "good":
         said += f": below about {ENOUGH_SESSIONS:,} sessions corrections overfit"
-        advice = "Log longer, use a linear ranker, or stay with the naive one. "
+        advice = "Log longer, use a linear ranker, or train with auto. "
     if believed is None:
         return asked.answer(status, said + ".", advice.strip())
     weights = believed.weights

@@ -83,7 +83,10 @@ class ClickCheck:
         queries, self._query = np.unique(held_out.lists.queries[useful], return_inverse=True)
         self._queries = len(queries)
         if self._queries < 2:
-            raise DataError("clicks on two held-out queries at least are needed to check a ranker")
+            raise DataError(
+                "clicks on two held-out queries at least are needed to compare rankers; hold out a "
+                "larger share, or train by one method"
+            )
         # Halves of the queries, of equal size.
         rng = np.random.default_rng([seed, 0x_C4EC])
         self._half = (rng.permutation(self._queries) % 2)[self._query]
@@ -123,7 +126,9 @@ def hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLog
         return log, None
     queries = np.unique(log.lists.queries)
     rng = np.random.default_rng([seed, HELD_OUT_SEED])
-    chosen = rng.choice(queries, max(1, round(share * len(queries))), replace=False)
+    # With one query no ranker could be told from another.
+    wanted = max(min(2, len(queries) - 1), round(share * len(queries)), 1)
+    chosen = rng.choice(queries, wanted, replace=False)
     held = np.isin(log.lists.queries, chosen)
     held_out = log.take_lists(np.flatnonzero(held))
     if not held_out.clicks.any() or held.all():

@@ -71,6 +71,16 @@ class ClickLogit:
         found: Floats = np.sqrt(np.diag(covariance).clip(min=0))
         return found
 
+    def centred(self) -> tuple[Self, Floats]:
+        """With numbers as they differ from the mean of their rank, and these means.
+
+        What is the same on all lists cannot be told from φ: centred, it is left to it. The φ of the
+        numbers as they were is that of the centred ones less means @ w.
+        """
+        means: Floats = self.inputs.sum(axis=0) / np.maximum(self.mask.sum(axis=0), 1)[:, None]
+        apart = np.where(self.mask[:, :, None], self.inputs - means, 0.0)
+        return replace(self, inputs=apart), means
+
     def fit(self, ridge: float | Floats = RIDGE, around: Floats | None = None) -> Floats:
         """The parameters of greatest likelihood, less ridge/2 · (w − around)² for each of them.
 

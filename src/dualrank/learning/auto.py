@@ -123,12 +123,13 @@ class _Candidates:
         if held_out is None:
             raise DataError("nothing was held out to weigh the candidates by")
         reads = Dependence.of(self.rest).reads_from_the_top
+        check = ClickCheck(held_out, reads=reads)
         names = BY_READING if reads else BY_POSITION
         self.train(NAIVE, plan.for_method(NAIVE), len(names))
         naive = self.models[NAIVE].predict(self.dataset)
         found = None if plan.context else telling_context(held_out, naive, reads)
         if found is not None:
-            plan = replace(plan, context=found)
+            plan = replace(plan, context=found, position_model=None)
         for name in names[1:]:
             self.train(name, plan.for_method(name), len(names))
         ground = Ground.of(self.models[IMITATION], self.log.lists, self.dataset)
@@ -138,7 +139,6 @@ class _Candidates:
             weighed, clicks, prior_shares(names[2], int(self.rest.clicks_per_list.sum()))
         )
         model = add_up(self.models, weights)
-        check = ClickCheck(held_out, reads=reads)
         leads = {
             name: check.lead(each.predict(self.dataset), over=naive)
             for name, each in {"auto": model, **self.models}.items()

@@ -34,7 +34,8 @@ def fit(
     (`steps=500`). `source` is a log, or any source of labels over the documents of `dataset`
     (`SimulatedClicks`, `Judgments`, or one's own), from which no clicks can be held out.
 
-    The propensity of the model is that of the last step, whichever ranker is kept. With `start`,
+    The propensity of the model is that of the last step, whichever ranker is kept; likelihoods keep
+    that of the best step, by which it was judged. With `start`,
     learning begins where that model ended, on this source alone. An interrupted training of a log
     goes on from `checkpoint` where there is one. `progress` hears how far it is, `watch` sees the
     loop after every step.

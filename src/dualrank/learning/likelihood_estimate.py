@@ -63,17 +63,17 @@ def estimate_by_likelihood(
     half = np.isin(log.lists.queries, rng.permutation(queries)[: len(queries) // 2])
     grounded = plan.way.ground
     count = 2 if grounded is None else 3
-    imitation = ground = None
+    imitation = None
     if grounded is not None:
         # Orders cost no click, so that all of them may be known.
         first = part_of(progress, 0, count)
         imitation = train_one(log, dataset, plan.for_method(grounded), progress=first)
-        ground = Ground.of(imitation, log.lists, dataset)
     columns = np.zeros((*log.lists.documents.shape, 2))
     for number, judged in enumerate((half, ~half)):
         rest, part = (log.take_lists(np.flatnonzero(chosen)) for chosen in (~judged, judged))
         bar = part_of(progress, count - 2 + number, count)
         model = train_one(rest, dataset, plan, ground=imitation, progress=bar)
+        ground = None if imitation is None else Ground.of(imitation, rest.lists, dataset)
         scores = HeldOut(part, dataset, ground, reads=False).scores(model)
         columns[judged, :, number] = scores
     columns /= columns[log.lists.mask].std(axis=0).clip(min=1e-12)

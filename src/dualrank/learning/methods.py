@@ -91,7 +91,7 @@ _LABELS = frozenset({"loss"})
 METHODS = {
     method.name: method
     for method in (
-        # auto trains several of the others, and takes dual learning's options for that candidate.
+        # auto trains several of the others; options are for those that take them.
         Method("auto", Naive, takes=_BY_POSITION),
         Method("grounded", Likelihood, takes=_BY_POSITION, ground="imitation"),
         Method("likelihood", Likelihood, takes=_BY_POSITION),

@@ -122,4 +122,4 @@ class OnHeldOutClicks:
             weights = np.minimum(propensity.weights[: len(measured)], self._max_weight)
         # Corrected labels of few sessions may add up to less than nothing.
         total = abs(weights @ self._clicks.sum(axis=0))
-        return float(weights @ np.asarray(measured) / total)
+        return float(weights @ np.asarray(measured) / total) if total else 0.0
