@@ -155,6 +155,18 @@ def test_weights_are_found_beside_a_curve_for_every_device(data, candidates):
     assert weights["two"] == pytest.approx(0.4 / 5, abs=0.03 / 5)
 
 
+def test_of_many_rows_some_queries_speak_for_all(data, candidates, monkeypatch):
+    log = by_device(data, (0.2, 2.0))
+    held_out = HeldOut(log, data, None, False, "device")
+    whole, _ = held_out.logit([held_out.scores(candidates["one"])])
+    monkeypatch.setattr("dualrank.learning.combination.MOST_CELLS", whole.inputs.size // 3)
+    part, queries = held_out.logit([held_out.scores(candidates["one"])])
+    assert part.inputs.shape[1:] == whole.inputs.shape[1:]
+    assert len(np.unique(queries)) == pytest.approx(LISTS / 3, abs=5 * np.sqrt(LISTS * 2 / 9))
+    assert len(queries) == 2 * len(np.unique(queries))
+    assert weigh(candidates, held_out, FIRST)["one"] == pytest.approx(0.7, abs=0.1)
+
+
 @pytest.mark.parametrize("sessions", [3_000, 200_000])
 def test_a_column_leads_where_examination_differs_by_it_and_only_there(data, sessions):
     scores = data.features @ [0.7, 0.4, 0.0]

@@ -33,6 +33,8 @@ PRIOR_CLICKS = 1_000.0
 """How many clicks the prior is worth."""
 MOST_CLICKS = 50_000
 """More clicks move weights no further: the likelihood is a model, and not quite right."""
+MOST_CELLS = 20_000_000
+"""Numbers that a regression holds at a time; of larger logs, some queries speak for all."""
 LEAST_SHARE = 0.02
 """A smaller part of the sum is left out."""
 
@@ -65,14 +67,16 @@ class HeldOut:
         feedback = kind(self.log, self.context)
         batch = feedback.everything(1, np.random.default_rng(0))
         assert batch.queries is not None
-        inputs = np.stack(columns, axis=-1)[feedback.list_of]
+        rows = _some(batch.queries, len(columns), batch.contexts, batch.documents.shape[1])
+        inputs = np.stack(columns, axis=-1)[feedback.list_of[rows]]
         if batch.contexts is not None:
-            inputs = np.concatenate([inputs, _by_context(batch.contexts, inputs.shape[1])], axis=2)
-        clicks, mask = batch.labels.astype(np.float64), batch.documents >= 0
+            by_context = _by_context(batch.contexts[rows], batch.contexts.max(), inputs.shape[1])
+            inputs = np.concatenate([inputs, by_context], axis=2)
+        clicks, mask = batch.labels[rows].astype(np.float64), batch.documents[rows] >= 0
         if batch.examined is not None:
-            read = ReadLogit(inputs, clicks, mask, batch.examined.astype(np.float64))
-            return read, batch.queries
-        return ClickLogit(inputs, clicks, mask), batch.queries
+            examined = batch.examined[rows].astype(np.float64)
+            return ReadLogit(inputs, clicks, mask, examined), batch.queries[rows]
+        return ClickLogit(inputs, clicks, mask), batch.queries[rows]
 
 
 def weigh(
@@ -124,9 +128,23 @@ def _overdispersion(logit: ClickLogit, at: Floats, queries: NDArray[np.int32]) -
     return max(1.0, float(ratio))
 
 
-def _by_context(contexts: NDArray[np.int32], depth: int) -> Floats:
+def _some(
+    queries: NDArray[np.int32], columns: int, contexts: NDArray[np.int32] | None, depth: int
+) -> NDArray[np.integer]:
+    """The rows of as many queries, drawn at random, as a regression has room for."""
+    if contexts is not None:
+        columns += depth * int(contexts.max())
+    share = MOST_CELLS / (len(queries) * depth * columns)
+    if share >= 1:
+        return np.arange(len(queries))
+    _, query = np.unique(queries, return_inverse=True)
+    drawn = np.random.default_rng(0).random(query.max() + 1) < share
+    return np.flatnonzero(drawn[query])
+
+
+def _by_context(contexts: NDArray[np.int32], last: int, depth: int) -> Floats:
     """A φ for every context but the first, as columns that are 1 on one rank of one context."""
-    others = np.arange(1, contexts.max() + 1)
+    others = np.arange(1, last + 1)
     on = (contexts[:, None] == others)[:, None, :, None] & np.eye(depth, dtype=bool)[None, :, None]
     found: Floats = on.reshape(len(contexts), depth, -1).astype(np.float64)
     return found

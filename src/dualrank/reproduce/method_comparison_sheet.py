@@ -315,8 +315,9 @@ def _about_auto(rows: Sequence[LogRow]) -> list[str]:
         f"Auto ends {_signed(least)} nDCG@10 against naive training where it ends worst "
         f"({worst.title})."
     ]
-    if gaining := [row for row in rows if _best_gain(row) > GAIN]:
-        behind = [row for row in gaining if row.gains("auto").mean() < _best_gain(row) - NEAR]
+    best = {row.log: max(_best_gain(each) for each in rows if each.log == row.log) for row in rows}
+    if gaining := [row for row in rows if best[row.log] > GAIN]:
+        behind = [row for row in gaining if row.gains("auto").mean() < best[row.log] - NEAR]
         sentences.append(
             f"Where a single method gains more than {GAIN}, auto ends more than {NEAR} below the "
             f"best of them in {_named(behind, gaining)}"
