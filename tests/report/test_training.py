@@ -11,6 +11,7 @@ from dualrank.learning.model import Model
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import Linear
 from dualrank.report import training_sheet, training_verdict, write_training_report
+from dualrank.report.training_report import learning_figure
 
 HISTORY = {"steps": [10, 20], "values": [0.5, 0.6], "best_step": 20, "best_value": 0.6}
 
@@ -58,6 +59,30 @@ def test_what_auto_chose_is_told():
     told = {"chosen": "ipw", "why": "it predicts better", "leads": {}}
     found = training_verdict(make(auto=told).training)
     assert found == ["Chosen among the candidates: ipw.", "It predicts better."]
+
+
+def test_what_auto_is_made_of_is_a_table():
+    def lead(gain):
+        return {"gain": gain, "error": 0.01, "queries": 60, "clicks": 900}
+
+    told = {
+        "chosen": "grounded + naive",
+        "why": "it predicts better",
+        "leads": {"auto": lead(0.04), "imitation": lead(-0.02), "grounded": lead(0.03)},
+        "weights": {"grounded": 0.8, "naive": 0.1},
+    }
+    model = make(auto=told)
+    assert training_verdict(model.training)[0] == "Made of grounded + naive."
+    (made,) = (s for s in training_sheet(model).sections if s.title == "What it is made of")
+    text = made.table.markdown()
+    rows = [line for line in text.splitlines() if line.startswith("| ")][1:]
+    assert rows == [
+        "| imitation | −2.0 | no |",
+        "| naive | 0.0 | yes |",
+        "| grounded | 3.0 | yes |",
+        "| auto | 4.0 | the sum |",
+    ]
+    assert "grounded" in str(learning_figure(model.training).axes[0].get_legend().texts[0])
 
 
 def test_the_page_holds_curve_contexts_learning_and_what_was_dropped(tmp_path):

@@ -52,6 +52,8 @@ def training_sheet(model: Model, diagnosis: Diagnosis | None = None, command: st
     training = model.training
     curves = curves_of(model)
     sections = [Section("Figures", exhibits=_exhibits(model))]
+    if (parts := _parts_table(training.get("auto", {}))) is not None:
+        sections.append(Section("What it is made of", table=parts))
     if curves:
         sections.append(Section("Examination", table=_curves_table(curves), note=_COUNTED))
     if diagnosis is not None:
@@ -128,6 +130,31 @@ def curves_of(model: Model) -> dict[str, list[float]]:
     return curves
 
 
+def _parts_table(auto: dict[str, Any]) -> Table | None:
+    """How far each candidate of auto is ahead of the naive ranker, and whether it is in the sum."""
+    weights, leads = auto.get("weights", {}), auto.get("leads", {})
+    if not weights or not leads:
+        return None
+    found = {"naive": Lead(0.0, 0.0, 0, 0)} | {name: Lead(**lead) for name, lead in leads.items()}
+    names = sorted(found, key=lambda name: found[name].gain)
+    rows = [
+        Row(name, (Cell(found[name].in_errors, decimals=1), _part(name, weights))) for name in names
+    ]
+    return Table(
+        ("lead over naive", "in the sum"),
+        tuple(rows),
+        corner="ranker",
+        words=("in the sum",),
+        remark="The lead is how much better a ranker predicts held-out clicks, in standard errors.",
+    )
+
+
+def _part(name: str, weights: dict[str, float]) -> str:
+    if name == "auto":
+        return "the sum"
+    return "yes" if name in weights else "no"
+
+
 def _exhibits(model: Model) -> tuple[Exhibit, ...]:
     learning = "How the rankers improve while they learn."
     if isinstance(model.training.get("validation"), float):
@@ -176,8 +203,10 @@ def examination_figure(curves: dict[str, list[float]]) -> Figure | None:
 
 def learning_figure(training: dict[str, Any]) -> Figure | None:
     """The validation curve of the model and of its twin."""
+    # The history of a sum is that of its largest part.
+    weights = training.get("auto", {}).get("weights") or {str(training.get("method")): 1.0}
     histories = {
-        str(training.get("method")): training.get("history"),
+        next(iter(weights)): training.get("history"),
         "naive twin": (training.get("twin") or {}).get("history"),
     }
     shown = {name: each for name, each in histories.items() if each and len(each["steps"]) > 1}
