@@ -67,6 +67,9 @@ class ByFunction:
     def value(self, measured):
         return measured[0]
 
+    def doubt(self, measured, other):
+        return 0.15
+
 
 class MovingBelief(ByFunction):
     """Measures twice a number, and believes in one, then the other."""
@@ -202,7 +205,14 @@ def test_the_best_ranker_on_validation_is_kept(make_loop):
 
 
 @pytest.mark.parametrize(
-    ("values", "best"), [([0.1, 0.2, 0.5, 0.3], 10), ([0.6, 0.2, 0.5, 0.3], 0)]
+    ("values", "best"),
+    [
+        ([0.1, 0.2, 0.5, 0.3], 10),
+        ([0.6, 0.2, 0.5, 0.3], 0),
+        # Ahead of the start by less than luck does not count; beyond it, any lead does.
+        ([0.4, 0.2, 0.5, 0.3], 0),
+        ([0.1, 0.45, 0.5, 0.3], 10),
+    ],
 )
 def test_a_likelihood_keeps_ranker_and_belief_of_its_best_step_the_start_included(
     make_loop, values, best
@@ -220,8 +230,8 @@ def test_a_likelihood_keeps_ranker_and_belief_of_its_best_step_the_start_include
     loop.correction.start(loop.device)
     history = loop.run()
     assert history.steps == [0, 5, 10, 12]
-    assert (history.best_step, history.best_value) == (best, max(values))
     kept = history.steps.index(best)
+    assert (history.best_step, history.best_value) == (best, values[kept])
     assert all(map(torch.equal, loop.ranker.tensors().values(), seen[kept]))
     np.testing.assert_array_equal(loop.correction.propensity().examination, beliefs[kept])
     assert not np.array_equal(beliefs[kept], beliefs[-1])

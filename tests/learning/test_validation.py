@@ -120,6 +120,38 @@ def test_likelihood_is_that_of_where_clicks_fell_per_click(held_out):
     assert found == pytest.approx(total / 7, rel=1e-5)
 
 
+def test_how_much_two_likelihoods_differ_by_luck_is_told_by_groups_of_queries():
+    """Of independent queries the standard error of a mean difference, per click."""
+    rng = np.random.default_rng(0)
+    lists = RankedLists(
+        np.tile(np.arange(2, dtype=np.int32), (1_000, 1)), np.arange(1_000, dtype=np.int32)
+    )
+    clicks = rng.random((1_000, 2)) < [[0.5, 0.3]]
+    log = ClickLog(lists, np.arange(1_000, dtype=np.int32), clicks, np.ones(1_000, np.int64))
+    validation = OnLikelihood(
+        np.array([[0.0], [1.0]], np.float32), LoggedClicks(log), Likelihood(2, TrainingSettings())
+    )
+    one = validation.measure(Scores())
+    assert validation.doubt(one, one) == 0
+    log_p = np.log(np.exp([0.0, 1.0]) / np.exp([0.0, 1.0]).sum())
+    per_query = clicks @ log_p - clicks.sum(axis=1) * np.log(0.5)
+    even = (np.array(one) * 0 - np.log(2) * clicks.sum() / len(one)).tolist()
+    expected = np.sqrt(1_000) * (clicks @ log_p).std() / clicks.sum()
+    assert validation.doubt(one, even) == pytest.approx(expected, rel=0.3)
+    assert validation.value(one) - validation.value(even) == pytest.approx(
+        per_query.sum() / clicks.sum(), rel=1e-4
+    )
+
+
+def test_one_query_leaves_all_in_doubt(held_out):
+    one = held_out.take_lists(np.array([0]))
+    validation = OnLikelihood(
+        SCORES.astype(np.float32)[:, None], LoggedClicks(one), Likelihood(3, TrainingSettings())
+    )
+    measured = validation.measure(Scores())
+    assert validation.doubt(measured, measured) == np.inf
+
+
 def test_likelihood_of_who_stops_is_that_of_clicks_among_what_was_read(held_out):
     """Three sessions read to the first rank and one to the second; two to the second."""
     total = 0.0

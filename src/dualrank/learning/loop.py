@@ -208,12 +208,22 @@ class Loop:
         value = validation.value(measured)
         self.history.steps.append(step)
         self.history.values.append(value)
-        if self._best is None or value > validation.value(self.history.best_measured):
+        if self._best is None or self._is_better(measured, validation):
             self.history.best_measured = measured
             self.history.best_value, self.history.best_step = value, step
             self._best = _copied(self.ranker.tensors())
             if self.correction.is_likelihood:
                 self._believed = _copied(self.correction.state())
+
+    def _is_better(self, measured: list[float], validation: Validation) -> bool:
+        """Whether this is better than the best so far; the start is left only where that is clear.
+
+        What stands on a ground begins as a copy of the logging ranker. Steps that are ahead of it
+        by luck, on few clicks, would cost its quality.
+        """
+        best = self.history.best_measured
+        lead = validation.value(measured) - validation.value(best)
+        return lead > (validation.doubt(measured, best) if self.history.best_step == 0 else 0.0)
 
     def _finish(self) -> History:
         if self.history.clicked == 0:

@@ -19,6 +19,9 @@ from dualrank.learning.feedback import WholeFeedback
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.ranker import Ranker
 
+GROUPS = 50
+"""Groups of held-out queries, whose spread tells how much of a difference is luck."""
+
 
 class Validation(Protocol):
     """A measurement of a ranker, and what it is worth by what is believed at the time.
@@ -32,6 +35,9 @@ class Validation(Protocol):
 
     def value(self, measured: list[float]) -> float:
         """What the observation is worth now; higher is better."""
+
+    def doubt(self, measured: list[float], other: list[float]) -> float:
+        """By how much two values differ by luck: a standard error, or 0 where none is known."""
 
 
 class OnGrades:
@@ -52,6 +58,10 @@ class OnGrades:
         """The metric."""
         return measured[0]
 
+    def doubt(self, measured: list[float], other: list[float]) -> float:
+        """None is known."""
+        return 0.0
+
 
 class OnLikelihood:
     """How likely what was held out is, by ranker and correction together: minus the loss per label.
@@ -59,6 +69,7 @@ class OnLikelihood:
     What the ranker is judged with is what was believed at the same step, so that nothing is valued
     anew. Where a click model extracted the relevance of documents, it is their cross entropy with
     the ranker: the loss that is trained, smoother in the ranker than where few documents stand.
+    What is measured is the likelihood of groups of queries, whose spread tells luck.
     """
 
     def __init__(
@@ -67,18 +78,33 @@ class OnLikelihood:
         self._features, self._correction = features, correction
         batch = held_out.everything(1, np.random.default_rng(0))
         assert batch.queries is not None, "whole feedback names its queries"
-        self._batch, self._lists = batch, RankedLists(batch.documents, batch.queries)
+        self._lists = RankedLists(batch.documents, batch.queries)
+        self._labels = float(batch.labels.sum())
+        _, query = np.unique(batch.queries, return_inverse=True)
+        groups = np.random.default_rng(0).permutation(query.max() + 1)[query] % GROUPS
+        rows = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+        self._groups = [(each, batch.take(each)) for each in rows]
 
     def measure(self, ranker: Ranker) -> list[float]:
-        """The log-likelihood per label."""
+        """The log-likelihood of every group."""
         scores = torch.from_numpy(ranker.predict_lists(self._features, self._lists))
         device = self._correction.device
-        signal = self._correction.signal(scores.to(device), self._batch.to(device))
-        return [-float(signal.loss) / float(self._batch.labels.sum())]
+        signals = (
+            self._correction.signal(scores[rows].to(device), part.to(device))
+            for rows, part in self._groups
+        )
+        return [-float(signal.loss) for signal in signals]
 
     def value(self, measured: list[float]) -> float:
-        """As it was measured."""
-        return measured[0]
+        """The log-likelihood per label."""
+        return sum(measured) / self._labels
+
+    def doubt(self, measured: list[float], other: list[float]) -> float:
+        """The standard error of the difference per label, over groups."""
+        apart = np.subtract(measured, other)
+        if len(apart) < 2:
+            return np.inf
+        return float(np.sqrt(len(apart)) * apart.std(ddof=1) / self._labels)
 
 
 class OnHeldOutClicks:
@@ -123,3 +149,7 @@ class OnHeldOutClicks:
         # Corrected labels of few sessions may add up to less than nothing.
         total = abs(weights @ self._clicks.sum(axis=0))
         return float(weights @ np.asarray(measured) / total) if total else 0.0
+
+    def doubt(self, measured: list[float], other: list[float]) -> float:
+        """None is known."""
+        return 0.0

@@ -42,15 +42,17 @@ class Batch:
         divided by the number drawn, the gradient is the same as if it had been computed.
         """
         labelled = self.labels.any(axis=1)
-        return self if labelled.all() else self._take(np.flatnonzero(labelled))
+        return self if labelled.all() else self.take(np.flatnonzero(labelled))
 
     def share(self, worker: int, workers: int) -> Batch:
         """Every n-th list, for one of n workers; `drawn` stays that of the whole."""
         if workers == 1:
             return self
-        return self._take(slice(worker, None, workers))
+        return self.take(slice(worker, None, workers))
 
-    def _take(self, chosen: slice | NDArray[np.intp]) -> Batch:
+    def take(self, chosen: slice | NDArray[np.intp]) -> Batch:
+        """Some of the lists; `drawn` stays that of the whole."""
+
         def part(array: NDArray[Any] | None) -> Any:
             return None if array is None else np.ascontiguousarray(array[chosen])
 
