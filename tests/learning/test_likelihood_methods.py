@@ -114,7 +114,7 @@ def test_of_users_who_leave_with_a_click_stopping_learns_the_attraction_and_othe
         believed[method] = model.propensity
         quality[method] = evaluate(model.predict(data), data, ["ndcg@10"])["ndcg@10"]
     for method in ("stopping", "grounded-stopping"):
-        assert taken[method] < 0.06
+        assert taken[method] < 0.08
         assert believed[method] is None
     for method in ("naive", "dla", "likelihood"):
         assert taken[method] > 0.12

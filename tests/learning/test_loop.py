@@ -207,11 +207,12 @@ def test_the_best_ranker_on_validation_is_kept(make_loop):
 @pytest.mark.parametrize(
     ("values", "best"),
     [
-        ([0.1, 0.2, 0.5, 0.3], 10),
-        ([0.6, 0.2, 0.5, 0.3], 0),
+        ([0.1, 0.1, 0.1, 0.2, 0.5, 0.3], 10),
+        ([0.6, 0.1, 0.1, 0.2, 0.5, 0.3], 0),
+        ([0.1, 0.6, 0.1, 0.2, 0.5, 0.3], 1),
         # Ahead of the start by less than luck does not count; beyond it, any lead does.
-        ([0.4, 0.2, 0.5, 0.3], 0),
-        ([0.1, 0.45, 0.5, 0.3], 10),
+        ([0.4, 0.1, 0.1, 0.2, 0.5, 0.3], 0),
+        ([0.1, 0.1, 0.1, 0.45, 0.5, 0.3], 10),
     ],
 )
 def test_a_likelihood_keeps_ranker_and_belief_of_its_best_step_the_start_included(
@@ -229,7 +230,7 @@ def test_a_likelihood_keeps_ranker_and_belief_of_its_best_step_the_start_include
     loop.correction.worth = torch.tensor([0.1])
     loop.correction.start(loop.device)
     history = loop.run()
-    assert history.steps == [0, 5, 10, 12]
+    assert history.steps == [0, 1, 2, 5, 10, 12]
     kept = history.steps.index(best)
     assert (history.best_step, history.best_value) == (best, values[kept])
     assert all(map(torch.equal, loop.ranker.tensors().values(), seen[kept]))

@@ -39,6 +39,8 @@ logger = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
 Watch = Callable[[int, "Loop"], None]
+EARLY = (16, 8, 4, 2)
+"""At which parts of the first stretch what stands on a ground is validated too."""
 PROGRESS_EVERY = 10
 
 
@@ -167,7 +169,7 @@ class Loop:
                 self._rng.bit_generator.state = random
                 saves.leave(error, step - 1)
             last = step == self.steps
-            if self._validation and (step % self.settings.validate_every == 0 or last):
+            if self._validation and (last or self._is_time_to_look(step)):
                 self._keep_if_best(step, self._validation)
             if watch:
                 watch(step, self)
@@ -214,6 +216,12 @@ class Loop:
             self._best = _copied(self.ranker.tensors())
             if self.correction.is_likelihood:
                 self._believed = _copied(self.correction.state())
+
+    def _is_time_to_look(self, step: int) -> bool:
+        """Whether to validate; on a ground also early, where few clicks have taught enough."""
+        every = self.settings.validate_every
+        early = [every // part for part in EARLY] if self.correction.has_ground else []
+        return step % every == 0 or step in early
 
     def _is_better(self, measured: list[float], validation: Validation) -> bool:
         """Whether this is better than the best so far; the start is left only where that is clear.
