@@ -132,15 +132,18 @@ def test_the_verdict_is_that_of_the_numbers():
     assert "Auto ends +0.0000 nDCG@10 against naive training where it ends worst (cascade" in said
     assert "below the best of them in 0 of 1 logs." in said
     assert "loses by more than 0.005 in 1 of 2 logs: cascade clicks." in said
-    assert "Diagnose warns of each of them." in said
-    assert "finds every log on which dual learning gains fit" in said
+    assert "Diagnose warns wherever DLA loses so much." in said
+    assert "finds every log on which DLA gains fit" in said
 
 
 @pytest.mark.parametrize(
     ("scenario", "sentence"),
     [
-        (("cascade", -0.03, -0.03, FIT), "Diagnose does not warn of cascade clicks."),
-        (("trust-bias", 0.02, 0.0, SWAPS), "though dual learning gains, of trust bias."),
+        (
+            ("cascade", -0.03, -0.03, FIT),
+            "Diagnose does not warn, though DLA loses so much, of cascade clicks.",
+        ),
+        (("trust-bias", 0.02, 0.0, SWAPS), "though DLA gains, of trust bias."),
         (("trust-bias", 0.02, 0.0, SWAPS), "best of them in 1 of 2 logs: trust bias."),
         (("trust-bias", 0.02, -0.01, FIT), "Auto ends −0.0100 nDCG@10 against naive"),
     ],

@@ -76,7 +76,8 @@ def _decide(points: Mapping[str, Point]) -> tuple[Verdict, list[str]]:
         return SWAPS, [against]
     if joint.status == "good" and not confounded:
         return JOINT, [
-            "Held-out clicks are better predicted with dual learning than without.",
+            "Held-out clicks are better predicted with joint learning than without: train with "
+            "method likelihood, or auto.",
             "Its curve agrees with the harvested one."
             if connected
             else "No document was seen at enough positions to confirm its curve independently.",

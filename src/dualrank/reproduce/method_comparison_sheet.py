@@ -339,19 +339,22 @@ def _about_dla(rows: Sequence[LogRow]) -> list[str]:
     asked = [row for row in rows if row.said("verdict")]
     if not asked:
         return sentences
-    warned = [row for row in asked if JOINT not in row.said("verdict")]
-    unwarned = [row.title for row in asked if row in lost and row not in warned]
-    needless = [row.title for row in warned if row.gains("dla").mean() > 0]
-    if lost:
-        sentences.append(
-            f"Diagnose does not warn of {'; '.join(unwarned)}."
-            if unwarned
-            else "Diagnose warns of each of them."
-        )
+    # What diagnose names where it finds a log fit.
+    named = "likelihood" if all(len(row.gains("likelihood")) for row in asked) else "dla"
+    gains = {row.title: row.gains(named).mean() for row in asked}
+    warned = {row.title for row in asked if JOINT not in row.said("verdict")}
+    unwarned = [name for name, gain in gains.items() if gain < -MATTERS and name not in warned]
+    needless = [name for name, gain in gains.items() if gain > 0 and name in warned]
+    heading = HEADINGS.get(named, named)
     sentences.append(
-        f"Diagnose warns, though dual learning gains, of {'; '.join(needless)}."
+        f"Diagnose does not warn, though {heading} loses so much, of {'; '.join(unwarned)}."
+        if unwarned
+        else f"Diagnose warns wherever {heading} loses so much."
+    )
+    sentences.append(
+        f"Diagnose warns, though {heading} gains, of {'; '.join(needless)}."
         if needless
-        else "Diagnose finds every log on which dual learning gains fit for it."
+        else f"Diagnose finds every log on which {heading} gains fit for it."
     )
     return sentences
 
