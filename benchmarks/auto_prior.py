@@ -1,10 +1,10 @@
 """What `auto` should believe before held-out clicks speak, on logs of few queries.
 
 Run as `python -m benchmarks.auto_prior [SEEDS] [--data mq2007,…]`, with `DUALRANK_DATA`.
-From the training queries of a collection 400 are drawn, and as many as 800 others to judge by, so
-that no test query of the other tables is looked at. The log is that of the initial ranker, with 125
-sessions per query. Compared are the candidates of `auto` (initial ranker, naive, likelihood,
-grounded), their sums under several priors of equal strength, and what more training would give:
+From the training queries of a collection (of MQ2007, those of fold 1) 400 are drawn, and as many as
+800 others to judge by, so that no query of the same split's test is looked at. The log is that of
+the initial ranker, with 125 sessions per query. Compared are the initial ranker, the candidates of
+`auto`, their sums under several priors of equal strength, and what more training would give:
 
 - *three hold-outs*: the mean of the weights of three trainings, each with other queries held out;
 - *three added up*: the rankers of these trainings added up too.
@@ -122,6 +122,8 @@ def main() -> None:
     parser.add_argument("--data", default="nfcorpus,msrd-movies,stanford-web,mq2007")
     asked = parser.parse_args()
     torch.set_num_threads(1)
+    if "DUALRANK_DATA" not in os.environ:
+        parser.error("DUALRANK_DATA must name the folder above the public collections")
     root = Path(os.environ["DUALRANK_DATA"])
     for name in asked.data.split(","):
         rows = []

@@ -78,15 +78,15 @@ def test_shown_documents_have_their_own_numbers():
 
 
 def test_marks_say_what_was_tested_against_naive_and_against_dla():
-    def test(metric, method, difference, p):
+    def tested(metric, method, difference, p):
         return {"p_values": {method: {metric: p}}, "difference": {method: {metric: difference}}}
 
     found = results(
         GOOD,
         significance={
             "initial-ranker": {
-                "naive": test("ndcg@10", "dla", 0.02, 0.01),
-                "dla": test("ndcg@10", "initial", -0.1, 0.02),
+                "naive": tested("ndcg@10", "dla", 0.02, 0.01),
+                "dla": tested("ndcg@10", "initial", -0.1, 0.02),
             }
         },
     )

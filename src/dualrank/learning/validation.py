@@ -14,6 +14,7 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
 from dualrank.errors import DataError
+from dualrank.evaluation.click_check import Lead
 from dualrank.evaluation.evaluator import Evaluator
 from dualrank.learning.feedback import WholeFeedback
 from dualrank.propensity.propensity import Propensity
@@ -101,10 +102,7 @@ class OnLikelihood:
 
     def doubt(self, measured: list[float], other: list[float]) -> float:
         """The standard error of the difference per label, over groups."""
-        apart = np.subtract(measured, other)
-        if len(apart) < 2:
-            return np.inf
-        return float(np.sqrt(len(apart)) * apart.std(ddof=1) / self._labels)
+        return Lead.of(np.subtract(measured, other), self._labels).error
 
 
 class OnHeldOutClicks:
