@@ -8,7 +8,7 @@ from typing import Literal
 
 from dualrank.errors import SettingsError
 
-Extra = Literal["charts", "chinese", "onnx", "pages", "spark", "tensorboard"]
+Extra = Literal["charts", "chinese", "onnx", "pages", "spark", "tensorboard", "trees"]
 
 _WANTED_BY: dict[Extra, str] = {
     "charts": "charts need",
@@ -17,6 +17,7 @@ _WANTED_BY: dict[Extra, str] = {
     "pages": "reading web pages needs",
     "spark": "the engine spark needs",
     "tensorboard": "writing for TensorBoard needs",
+    "trees": "growing trees needs",
 }
 
 

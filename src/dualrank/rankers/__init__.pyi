@@ -1,5 +1,7 @@
 from .batch import Batch as Batch
 from .batch import Shown as Shown
+from .forest import LEAF as LEAF
+from .forest import Forest as Forest
 from .kinds import RANKERS as RANKERS
 from .network import DNN as DNN
 from .network import Linear as Linear

@@ -21,6 +21,7 @@ from torch import Tensor
 from dualrank.data.lists import RankedLists
 from dualrank.errors import SettingsError
 from dualrank.rankers.batch import Shown
+from dualrank.rankers.forest import Forest
 from dualrank.settings import TrainingSettings
 
 
@@ -152,6 +153,10 @@ class Ranker(ABC):
 
     def layers(self) -> list[Layer] | None:
         """The ranker as layers of a network on scaled features, for export; None if it is none."""
+        return None
+
+    def forest(self) -> Forest | None:
+        """The ranker as trees on features that are not scaled, for export; None if it is none."""
         return None
 
     def plus(self, other: Ranker, weight: float) -> Ranker:
