@@ -33,6 +33,7 @@ from .propensity.propensity import Propensity as Propensity
 from .rankers.network import DNN as DNN
 from .rankers.network import Linear as Linear
 from .rankers.ranking_svm import RankingSVM as RankingSVM
+from .rankers.trees import Trees as Trees
 from .settings import TrainingSettings as TrainingSettings
 from .version import __version__ as __version__
 from .workflow import Training as Training

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from dualrank.errors import SettingsError
 from dualrank.evaluation.metric import Metric
-
-USUAL = {"learning_rate": 0.2, "weight_decay": 0.0}
 
 
 @dataclass(frozen=True)
@@ -23,7 +21,7 @@ class TrainingSettings:
     propensity model that moves faster than the ranker, because it has ten parameters and the
     ranker's correction depends on it.
 
-    Where `learning_rate` or `weight_decay` is left open, it is what suits the correction.
+    What is None is left open: it becomes what suits the ranker and the correction (`suited`).
 
     `normalisation` divides the loss by the number of sessions, as equation (11) of the paper, or by
     the batch's sum of weighted clicks, as its code did: they are different optimisers. `max_weight`
@@ -31,10 +29,12 @@ class TrainingSettings:
     large networks only, and can make small ones much slower.
     """
 
-    steps: Annotated[int, "Training steps."] = 3_000
+    steps: Annotated[int | None, "Training steps (3,000; trees 300)."] = None
     batch_size: Annotated[int, "Lists per step."] = 256
     optimizer: Annotated[Literal["sgd", "adagrad"], "sgd or adagrad."] = "sgd"
-    learning_rate: Annotated[float | None, "The ranker's rate (0.2; likelihood 0.6)."] = None
+    learning_rate: Annotated[
+        float | None, "The ranker's rate (0.2; likelihood 0.6; trees 0.05)."
+    ] = None
     propensity_rate: Annotated[float, "The propensity model's rate."] = 1.0
     schedule: Annotated[Literal["linear", "constant"], "Rates: linear or constant."] = "linear"
     normalisation: Annotated[
@@ -44,15 +44,15 @@ class TrainingSettings:
     max_weight: Annotated[float, "Clips inverse weights."] = 1_000.0
     weight_decay: Annotated[float | None, "L2 regularisation (0; likelihood 0.001)."] = None
     metric: Annotated[str, "Keeps the best ranker, where validation is judged."] = "ndcg@10"
-    validate_every: int = 200
-    checkpoint_every: int = 200
+    validate_every: int | None = None
+    checkpoint_every: int | None = None
     threads: Annotated[int, "Threads of a training step."] = 1
     device: Annotated[str, "auto (a GPU where there is one), cpu, cuda or cuda:n."] = "auto"
     seed: Annotated[int, "The seed of everything random."] = 0
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch_size", "validate_every", "checkpoint_every", "threads"):
-            if getattr(self, name) < 1:
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be at least 1, not {getattr(self, name)}")
         for name in ("learning_rate", "propensity_rate", "gradient_clip"):
             if getattr(self, name) is not None and not 0 < getattr(self, name) < math.inf:
@@ -70,21 +70,34 @@ class TrainingSettings:
                     f"{name} is one of {', '.join(known)}, not {getattr(self, name)!r}"
                 )
 
-    def suited(self, suits: Mapping[str, float]) -> TrainingSettings:
-        """With what was left open as it suits; what was asked for stays."""
-        usual = {**USUAL, **suits}
-        left_open: dict[str, Any] = {k: v for k, v in usual.items() if getattr(self, k) is None}
-        return replace(self, **left_open)
+    def suited(self, *suits: Mapping[str, float]) -> Suited:
+        """With what was left open as it suits, the last of `suits` first; what was asked stays."""
+        wanted: dict[str, Any] = {name: value for each in suits for name, value in each.items()}
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        return Suited(
+            **wanted | {name: value for name, value in given.items() if value is not None}
+        )
 
     @property
     def rate(self) -> float:
         """The ranker's learning rate."""
-        return USUAL["learning_rate"] if self.learning_rate is None else self.learning_rate
+        return Suited.learning_rate if self.learning_rate is None else self.learning_rate
 
     @property
     def decay(self) -> float:
         """The weight decay."""
-        return USUAL["weight_decay"] if self.weight_decay is None else self.weight_decay
+        return Suited.weight_decay if self.weight_decay is None else self.weight_decay
+
+
+@dataclass(frozen=True)
+class Suited(TrainingSettings):
+    """Settings of which nothing is left open; the defaults are those of networks."""
+
+    steps: int = 3_000
+    learning_rate: float = 0.2
+    weight_decay: float = 0.0
+    validate_every: int = 200
+    checkpoint_every: int = 200
 
 
 def _choices() -> dict[str, tuple[str, ...]]:

@@ -48,7 +48,8 @@ class Problem:
     def started(self, kind, features=None, settings=SETTINGS):
         ranker = self.build(kind)
         features = self.dataset.features if features is None else features
-        ranker.start(torch.from_numpy(features), settings)
+        queries = self.dataset.query_of_document if ranker.whole else None
+        ranker.start(torch.from_numpy(features), settings, queries)
         return ranker
 
     def loop(self, kind, *, seed=0, clicks=None):
@@ -149,40 +150,29 @@ def test_the_same_seed_gives_the_same_bytes(problem, kind):
     assert digest(problem.trained(kind, seed=3).tensors()) == first
 
 
-class Interrupted:
-    """Clicks that come for some draws, and then the lights go out."""
+def power_cut_after(steps):
+    """What watches a run until the lights go out."""
 
-    def __init__(self, source, draws):
-        self.lists, self._source, self._left = source.lists, source, draws
-
-    def _count(self):
-        if self._left == 0:
+    def watch(step, loop):
+        if step > steps:
             raise PowerCutError
-        self._left -= 1
 
-    def draw(self, size, rng):
-        self._count()
-        return self._source.draw(size, rng)
-
-    def everything(self, size, rng):
-        self._count()
-        return self._source.everything(size, rng)
+    return watch
 
 
-@pytest.mark.parametrize("draws", [0, 1, 4])
-def test_an_interrupted_run_goes_on_to_the_same_bytes(problem, kind, draws, tmp_path):
+@pytest.mark.parametrize("steps", [0, 1, 4])
+def test_an_interrupted_run_goes_on_to_the_same_bytes(problem, kind, steps, tmp_path):
     whole = problem.loop(kind)
     history = whole.run()
-    draws = min(draws, whole.steps - 1)
+    steps = min(steps, whole.steps - 1)
+    checkpoint = tmp_path / "checkpoint"
     with pytest.raises(PowerCutError):
-        problem.loop(kind, clicks=Interrupted(problem.clicks, draws)).run(
-            checkpoint=tmp_path / "checkpoint"
-        )
+        problem.loop(kind).run(checkpoint=checkpoint, watch=power_cut_after(steps))
     resumed = problem.loop(kind)
-    assert resumed.run(checkpoint=tmp_path / "checkpoint") == history
+    assert resumed.run(checkpoint=checkpoint) == history
     assert digest(resumed.ranker.tensors()) == digest(whole.ranker.tensors())
-    finished = problem.loop(kind, clicks=Interrupted(problem.clicks, 0))
-    assert finished.run(checkpoint=tmp_path / "checkpoint") == history
+    finished = problem.loop(kind)
+    assert finished.run(checkpoint=checkpoint, watch=power_cut_after(0)) == history
     assert digest(finished.ranker.tensors()) == digest(whole.ranker.tensors())
     assert finished.ranker.outcome() == whole.ranker.outcome()
 

@@ -61,8 +61,8 @@ class ByFunction:
     def __init__(self, function):
         self._function = function
 
-    def measure(self, ranker):
-        return [self._function(ranker)]
+    def measuring(self, ranker):
+        return lambda: [self._function(ranker)]
 
     def value(self, measured):
         return measured[0]
@@ -78,9 +78,12 @@ class MovingBelief(ByFunction):
         super().__init__(None)
         self._measured, self.count = measured, 0
 
-    def measure(self, ranker):
-        self.count += 1
-        return self._measured[self.count - 1]
+    def measuring(self, ranker):
+        def measure():
+            self.count += 1
+            return self._measured[self.count - 1]
+
+        return measure
 
     def value(self, measured):
         return measured[0] if self.count == 1 else measured[1]

@@ -20,7 +20,7 @@ from dualrank.settings import TrainingSettings
 class Scores:
     """A ranker that scores a document by its first feature."""
 
-    by_list, predict_lists = False, Ranker.predict_lists
+    by_list, follow, follow_lists = False, Ranker.follow, Ranker.follow_lists
 
     def predict(self, features, offsets=None):
         return features[:, 0]
@@ -39,7 +39,7 @@ def held_out():
 def value(scores, log, propensity=None):
     features = np.asarray(scores, np.float32)[:, None]
     validation = OnHeldOutClicks(features, log, lambda: propensity)
-    return validation.value(validation.measure(Scores()))
+    return validation.value(validation.measuring(Scores())())
 
 
 def test_it_is_the_discounted_rank_of_clicked_documents_by_hand(held_out):
@@ -54,7 +54,7 @@ def test_it_is_the_discounted_rank_of_clicked_documents_by_hand(held_out):
 def test_labels_that_add_up_to_nothing_are_worth_nothing(held_out):
     labels = np.zeros((2, 3))
     validation = OnHeldOutClicks(np.ones((6, 1), np.float32), held_out, lambda: None, labels=labels)
-    assert validation.value(validation.measure(Scores())) == 0
+    assert validation.value(validation.measuring(Scores())()) == 0
 
 
 def test_clicks_are_weighted_by_the_propensity_believed(held_out):
@@ -70,7 +70,7 @@ def test_the_propensity_is_asked_for_at_every_validation(held_out):
     believed = [Propensity.of([1, 1, 1]), Propensity.of([1.0, 0.01, 0.01])]
     features = np.array([0.9, 0.1, 0.0, 0.5, 0.2, 0.4], np.float32)[:, None]
     validation = OnHeldOutClicks(features, held_out, lambda: believed.pop(0))
-    measured = validation.measure(Scores())
+    measured = validation.measuring(Scores())()
     assert validation.value(measured) != validation.value(measured)
 
 
@@ -90,7 +90,8 @@ def test_a_ranker_that_sees_lists_is_given_them_one_by_one():
     """Padding is in no list; a document on two lists is scored on each."""
 
     class FirstOfItsList:
-        by_list, predict_lists = True, Ranker.predict_lists
+        by_list, follow, follow_lists = True, Ranker.follow, Ranker.follow_lists
+        predict_lists = Ranker.predict_lists
 
         def predict(self, features, offsets=None):
             return features[:, 0] - np.repeat(features[offsets[:-1], 0], np.diff(offsets))
@@ -108,7 +109,7 @@ PHI = np.array([0.0, -0.7, -1.5])
 def likelihood_of(correction, feedback):
     correction.model.phi.data = torch.from_numpy(PHI).float()
     validation = OnLikelihood(SCORES.astype(np.float32)[:, None], feedback, correction)
-    return validation.value(validation.measure(Scores()))
+    return validation.value(validation.measuring(Scores())())
 
 
 def test_likelihood_is_that_of_where_clicks_fell_per_click(held_out):
@@ -131,7 +132,7 @@ def test_how_much_two_likelihoods_differ_by_luck_is_told_by_groups_of_queries():
     validation = OnLikelihood(
         np.array([[0.0], [1.0]], np.float32), LoggedClicks(log), Likelihood(2, TrainingSettings())
     )
-    one = validation.measure(Scores())
+    one = validation.measuring(Scores())()
     assert validation.doubt(one, one) == 0
     log_p = np.log(np.exp([0.0, 1.0]) / np.exp([0.0, 1.0]).sum())
     per_query = clicks @ log_p - clicks.sum(axis=1) * np.log(0.5)
@@ -148,7 +149,7 @@ def test_one_query_leaves_all_in_doubt(held_out):
     validation = OnLikelihood(
         SCORES.astype(np.float32)[:, None], LoggedClicks(one), Likelihood(3, TrainingSettings())
     )
-    measured = validation.measure(Scores())
+    measured = validation.measuring(Scores())()
     assert validation.doubt(measured, measured) == np.inf
 
 
@@ -167,10 +168,10 @@ def test_an_order_is_judged_by_the_same_others_every_time(held_out):
     data = Dataset.from_arrays(np.zeros((6, 1)), [1] * 4 + [2] * 2)
     features = SCORES.astype(np.float32)[:, None]
     validation = OnLikelihood(features, DisplayedOrder(held_out, data), Imitation())
-    assert validation.measure(Scores()) == validation.measure(Scores())
+    assert validation.measuring(Scores())() == validation.measuring(Scores())()
     better = SCORES.copy()
     better[[3, 0, 1, 4, 5]] = [3, 2, 1, 2, 1]
     other = OnLikelihood(
         better.astype(np.float32)[:, None], DisplayedOrder(held_out, data), Imitation()
     )
-    assert other.measure(Scores())[0] > validation.measure(Scores())[0]
+    assert other.measuring(Scores())()[0] > validation.measuring(Scores())()[0]

@@ -31,6 +31,8 @@ from dualrank.errors import SettingsError
 class Affine(FixedLabels):
     """Labels by α (`slopes`) and β (`offsets`) of positions."""
 
+    regresses = True
+
     def __init__(
         self,
         slopes: NDArray[np.floating],

@@ -72,8 +72,15 @@ class Correction(ABC):
     learns = False
     """Whether something about position is learned step by step, beside the ranker."""
 
+    learns_from_unseen = False
+    """Whether what is learned about position must come from a ranker that has not seen the clicks
+    of these lists, where there is such."""
+
     slopes_only = False
     """Whether it does more than weigh clicks, so that only rankers that follow slopes take it."""
+
+    regresses = False
+    """Whether it regresses clicks on features, which are then scaled, with none missing."""
 
     is_likelihood = False
     """Whether the loss is that of a model of what was seen, so that its value on held-out lists

@@ -41,6 +41,8 @@ class DoublyRobust(FixedLabels):
     that says which row of `slopes` is a session's; there is one row without it.
     """
 
+    regresses = True
+
     def __init__(
         self,
         slopes: Floats,

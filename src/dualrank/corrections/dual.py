@@ -43,9 +43,12 @@ class DualLearning(Correction):
     of list l, and g for the scores of the position model, its slope is
 
         ∂l/∂g_i = Σ_l ( Σ_j a_{l,j} · e^{g_i} / Σ_{j in l} e^{g_j}  −  a_{l,i} )
+
+    A ranker that has learned these very clicks by heart would find all that was clicked relevant.
     """
 
     learns = True
+    learns_from_unseen = True
 
     def __init__(
         self,

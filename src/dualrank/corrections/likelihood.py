@@ -57,6 +57,7 @@ class Likelihood(DualLearning):
     """
 
     is_likelihood = True
+    learns_from_unseen = False
     suits: Mapping[str, float] = {"learning_rate": 0.6, "weight_decay": 1e-3}
     worth: Tensor | None = None
     """a, where there is a ground."""

@@ -101,9 +101,12 @@ def of_pairs(weights: Tensor, shown: Shown) -> Tensor:
 
 
 def clicked_over_skipped(shown: Shown) -> Tensor:
-    """c_i (1 − c_j), `[lists, i, j]`: how often i was clicked and j was not."""
+    """c_i (1 − c_j), `[lists, i, j]`: how often i was clicked and j was not, c being mean clicks.
+
+    Where labels are sums over n sessions, it is n times that.
+    """
     c = shown.labels
-    return c[:, :, None] * (1 - c)[:, None, :]
+    return c[:, :, None] * (1 - c / shown.times)[:, None, :]
 
 
 def _apart(scores: Tensor) -> Tensor:

@@ -47,7 +47,10 @@ class Dataset:
         max_grade: float | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> Dataset:
-        """Build a data set from arrays with one row per document, rows of a query together."""
+        """Build a data set from arrays with one row per document, rows of a query together.
+
+        A feature that is nan is missing, which trees can learn from, and networks not.
+        """
         matrix = np.ascontiguousarray(features, dtype=np.float32)
         if matrix.ndim != 2:
             raise DataError(
@@ -59,9 +62,9 @@ class Dataset:
             raise DataError(f"qid has shape {ids.shape}, but there are {len(matrix)} documents")
         if len(matrix) == 0:
             raise DataError("there are no documents")
-        bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+        bad = np.flatnonzero(np.isinf(matrix).any(axis=1))
         if len(bad):
-            raise DataError(f"row {bad[0]} of features holds nan or infinity")
+            raise DataError(f"row {bad[0]} of features holds an infinity")
         if doc_ids is not None and np.shape(doc_ids) != (len(matrix),):
             raise DataError(
                 f"doc_ids has shape {np.shape(doc_ids)}, but there are {len(matrix)} documents"
@@ -105,6 +108,19 @@ class Dataset:
                 f"above the declared maximum of {max_grade:g}"
             )
         return replace(self, grades=values, max_grade=highest if max_grade is None else max_grade)
+
+    def filled(self) -> Dataset:
+        """The same documents with the mean of a feature where it is missing; 0 where it always is.
+
+        For what looks at features without ranking by them. Rankers say themselves whether they can
+        do with less.
+        """
+        missing = np.isnan(self.features)
+        if not missing.any():
+            return self
+        known = np.maximum((~missing).sum(axis=0), 1)
+        means = np.where(missing, 0.0, self.features).sum(axis=0, dtype=np.float64) / known
+        return replace(self, features=np.where(missing, means.astype(np.float32), self.features))
 
     def __repr__(self) -> str:
         n = self.feature_count

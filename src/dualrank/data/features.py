@@ -35,8 +35,9 @@ def read_features(
     """Read documents keyed by `query_id` and `doc_id`, from Parquet files or LETOR text.
 
     In Parquet the features are one list column `features`, or all other columns, which must be
-    numbers; `grade` is the judgment, if there is one. `count` is how many features there must be,
-    and `names` picks features of these names in this order: those that a model was trained on.
+    numbers, or empty where they are missing; `grade` is the judgment, if there is one. `count` is
+    how many features there must be, and `names` picks features of these names in this order: those
+    that a model was trained on.
     """
     where = os.fspath(path)
     if not _is_parquet(where):
@@ -65,13 +66,13 @@ def read_features(
     matrix, own_names = _matrix(table, where, names)
     if count is not None and matrix.shape[1] != count:
         raise DataError(f"{where}: {matrix.shape[1]} features; expected {count}")
-    bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+    bad = np.flatnonzero(np.isinf(matrix).any(axis=1))
     if len(bad):
-        row, column = int(bad[0]), int(np.flatnonzero(~np.isfinite(matrix[bad[0]]))[0])
+        row, column = int(bad[0]), int(np.flatnonzero(np.isinf(matrix[bad[0]]))[0])
         feature = own_names[column] if own_names else f"feature {column + 1}"
         raise DataError(
             f"{where}: {feature} of document {str(documents[row])!r} of query "
-            f"{str(queries[row])!r} is {matrix[row, column]}; features are finite numbers "
+            f"{str(queries[row])!r} is {matrix[row, column]}; features are finite, or missing "
             f"({len(bad)} such documents)"
         )
     order = _by_query(queries)

@@ -24,7 +24,7 @@ class Scaler:
     constant to every score, which a bias can hold, and in training nothing can be learned from
     it. The kinds are
 
-    - `none`: y = x;
+    - `none`: y = x, which may be missing (nan);
     - `standard`: zero mean and unit variance in training;
     - `minmax`: 0 to 1 in training; other data may lie outside;
     - `log`: g(x) = sign(x) · log(1 + |x|), then as `standard`, for counts and other long tails.
@@ -52,9 +52,17 @@ class Scaler:
                 "expected a matrix with at least one document and one feature"
             )
         low, high = features.min(axis=0), features.max(axis=0)
-        broken = np.flatnonzero(~(np.isfinite(low) & np.isfinite(high)))
-        if len(broken):
-            raise DataError(f"feature {broken[0] + 1} holds nan or infinity; expected numbers")
+        broken = ~(np.isfinite(low) & np.isfinite(high))
+        if kind == "none":
+            # A value that is missing here and there tells documents apart, one that always is not.
+            missing = np.isnan(low)
+            broken &= ~missing
+            always = np.isnan(features[:, missing]).all(axis=0)
+            high[missing] = np.where(always, 0.0, 1.0)
+            low[missing] = 0.0
+        if broken.any():
+            first = int(np.argmax(broken)) + 1
+            raise DataError(f"feature {first} holds nan or infinity; expected numbers")
         kept = np.flatnonzero(low != high)
         if len(kept) == 0:
             raise DataError(

@@ -93,6 +93,8 @@ def diagnose(
             f"the log shows document {log.lists.documents.max()}, but there are features of "
             f"{dataset.document_count}; give the data set with which the log was read"
         )
+    if dataset is not None:
+        dataset = dataset.filled()
     trains = dataset is not None and trained is None
     total = len(POINTS) + (TRAINING if trains else 0)
     done = 0

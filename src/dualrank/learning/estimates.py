@@ -60,6 +60,8 @@ def estimate_propensities(
     check_refits(refits)
     if log.lists.depth < 2:
         raise DataError("the lists show one position only; there is no examination to compare")
+    if dataset is not None:
+        dataset = dataset.filled()
     grouped = GroupedClicks.of(log, over, seed)
     estimates = Estimates()
 

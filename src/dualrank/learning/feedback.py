@@ -81,7 +81,13 @@ class SimulatedClicks:
         lists = self.lists
         per_list = rng.multinomial(size, np.full(len(lists), 1 / len(lists)))
         clicks = self._pages.sample_counts(per_list, rng).astype(np.float32)
-        return Batch(lists.documents, clicks, size, queries=lists.queries)
+        return Batch(
+            lists.documents,
+            clicks,
+            size,
+            queries=lists.queries,
+            sessions=per_list.astype(np.float32),
+        )
 
 
 class Labelled:
@@ -135,6 +141,7 @@ class Labelled:
             self.lists.queries[self.list_of],
             None if self._ground is None else self._ground[self.list_of],
             None if self._examined is None else self._examined * sessions,
+            sessions[:, 0],
         )
 
 

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dualrank.corrections.correction import Correction
+from dualrank.data.lists import PADDING
 from dualrank.errors import DataError, LostWorkerError, SettingsError, StoppedError
 from dualrank.learning.checkpoint import (
     Checkpoint,
@@ -28,9 +30,9 @@ from dualrank.learning.checkpoint import (
 )
 from dualrank.learning.device import choose_device
 from dualrank.learning.feedback import Feedback, WholeFeedback
-from dualrank.learning.validation import Validation
+from dualrank.learning.validation import Measure, Validation
 from dualrank.learning.workers import Workers
-from dualrank.rankers.batch import Batch
+from dualrank.rankers.batch import Batch, Shown
 from dualrank.rankers.ranker import Ranker, Step
 from dualrank.settings import TrainingSettings
 from dualrank.storage import remove_unfinished
@@ -89,13 +91,14 @@ class Loop:
     ) -> None:
         self.device = choose_device(settings.device) if device is None else device
         self.ranker, self.correction = ranker, correction
-        self.settings = settings = settings.suited(correction.suits)
+        self.settings = settings = settings.suited(correction.suits, ranker.suits)
         self.history = History()
         self.name = ""
         """The method, for who watches several."""
         self.steps = 1 if ranker.at_once else settings.steps
         self._feedback = feedback
         self._validation = validation
+        self._measure: Measure = list if validation is None else validation.measuring(ranker)
         self._rng = np.random.default_rng(settings.seed)
         self._best: dict[str, Tensor] | None = None
         self._believed: dict[str, Tensor] = {}
@@ -103,8 +106,29 @@ class Loop:
         # A ranker that takes everything at once is solved for by every worker alike.
         self._workers = Workers() if ranker.at_once else Workers.current()
         self._leads = Workers.current().leads
-        ranker.start(features.to(self.device), settings)
+        self._whole: Batch | None = None
+        self._all_shown: Shown | None = None
+        queries = None
+        if ranker.whole:
+            features, queries = self._take_all(features)
+        ranker.start(features.to(self.device), settings, queries)
         correction.start(self.device)
+
+    def _take_all(self, features: Tensor) -> tuple[Tensor, NDArray[np.int32] | None]:
+        """Draw all lists once, and give the rows that they show, each with its query."""
+        source = cast(WholeFeedback, self._feedback)
+        sessions = self.settings.steps * self.settings.batch_size
+        whole = self._clicked(source.everything(sessions, self._rng))
+        mask = whole.documents != PADDING
+        rows, row_of = np.unique(whole.documents[mask], return_inverse=True)
+        documents = np.full_like(whole.documents, PADDING)
+        documents[mask] = row_of
+        self._whole = replace(whole, documents=documents)
+        queries = None
+        if whole.queries is not None:
+            queries = np.empty(len(rows), dtype=np.int32)
+            queries[row_of] = np.broadcast_to(whole.queries[:, None], mask.shape)[mask]
+        return features[torch.from_numpy(rows)], queries
 
     def step(self, done: float = 0.0) -> None:
         """One step of the Dual Learning Algorithm, or of what its correction makes of it.
@@ -116,24 +140,36 @@ class Loop:
         self.history.clicked += len(batch)
         if len(batch) == 0:
             return
-        shown = batch.share(self._workers.number, self._workers.count).to(self.device)
+        shown = self._shown(batch)
         signal = self.correction.signal(self.ranker.score(shown).detach(), shown)
         found = self.ranker.evidence(shown, signal)
+        learned = signal.evidence
+        if self.correction.learns_from_unseen and (
+            (unseen := self.ranker.score_unseen(shown)) is not None
+        ):
+            learned = self.correction.signal(unseen, shown).evidence
         # In one message, before anything moves: a worker that is lost here leaves a whole state.
-        sums = self._workers.sum([signal.loss, signal.clicks, *found, *signal.evidence])
+        sums = self._workers.sum([signal.loss, signal.clicks, *found, *learned])
         self._loss, clicks, *rest = sums
         step = Step(batch.drawn, clicks, done)
         self.ranker.move(rest[: len(found)], step)
         self.correction.learn(rest[len(found) :], step)
 
     def _draw(self) -> Batch:
-        size = self.settings.batch_size
-        if self.ranker.at_once:
-            source = cast(WholeFeedback, self._feedback)
-            batch = source.everything(self.settings.steps * size, self._rng)
-        else:
-            batch = self._feedback.draw(size, self._rng)
+        if self._whole is not None:
+            return self._whole
+        return self._clicked(self._feedback.draw(self.settings.batch_size, self._rng))
+
+    def _clicked(self, batch: Batch) -> Batch:
         return batch.labelled() if self.correction.clicked_only else batch
+
+    def _shown(self, batch: Batch) -> Shown:
+        """This worker's share of a batch, as tensors; of all lists, made once."""
+        if batch is not self._whole:
+            return batch.share(self._workers.number, self._workers.count).to(self.device)
+        if self._all_shown is None:
+            self._all_shown = batch.share(self._workers.number, self._workers.count).to(self.device)
+        return self._all_shown
 
     def run(
         self,
@@ -206,7 +242,7 @@ class Loop:
         return values
 
     def _keep_if_best(self, step: int, validation: Validation) -> None:
-        measured = validation.measure(self.ranker)
+        measured = self._measure()
         value = validation.value(measured)
         self.history.steps.append(step)
         self.history.values.append(value)

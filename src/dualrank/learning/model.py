@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,8 @@ class Model:
                 raise DataError("this ranker sees whole lists: give a Dataset, which tells them")
         if features.ndim != 2:
             raise DataError(f"features must be a matrix, not of {features.ndim} dimensions")
+        if not self.ranker.takes_missing:
+            require_values(features, self.feature_names, self.kind)
         return self.ranker.predict(self.scaler.transform(features), offsets)
 
     def save(self, directory: str | Path) -> None:
@@ -117,6 +120,18 @@ class Model:
             feature_names=None if names is None else tuple(names),
             training=manifest["training"],
             kind=kind,
+        )
+
+
+def require_values(features: NDArray[np.floating], names: Sequence[str] | None, kind: str) -> None:
+    """Refuse missing values, for a ranker of a kind that needs all of them."""
+    missing = np.isnan(features)
+    if missing.any():
+        column = int(missing.any(axis=0).argmax())
+        name = repr(names[column]) if names else column + 1
+        raise DataError(
+            f"feature {name} is missing in {int(missing[:, column].sum())} of {len(features)} "
+            f"documents; a ranker of kind {kind} needs all values: fill them, or train trees"
         )
 
 

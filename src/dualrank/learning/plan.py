@@ -20,7 +20,7 @@ from dualrank.learning.methods import METHODS, Method, method_of
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN
 from dualrank.rankers.ranker import RankerSettings
-from dualrank.settings import TrainingSettings
+from dualrank.settings import Suited, TrainingSettings
 
 OPTIONS = ("propensity", "position_model", "context", "click_model", "min_sessions", "loss")
 """What some methods take, and others do not."""
@@ -48,7 +48,7 @@ class Plan:
     `loss` is that of corrected labels: `softmax` (the default, the paper's), `pairwise` or
     `lambdarank`. What has a likelihood of its own takes none.
 
-    >>> Plan(method="naive").with_options(steps=500, scaling="log").settings.steps
+    >>> Plan(method="naive").with_options(steps=500, scaling="log").suited.steps
     500
     """
 
@@ -145,6 +145,11 @@ class Plan:
         return method_of(self.method)
 
     @property
+    def suited(self) -> Suited:
+        """The settings, with what was left open as it suits correction and ranker."""
+        return self.settings.suited(self.way.correction.suits, self.ranker.makes.suits)
+
+    @property
     def held_out(self) -> float:
         """The share of queries whose clicks are held out: none where there are judged ones."""
         return 0.0 if isinstance(self.validation, Dataset) else float(self.validation)
@@ -176,7 +181,7 @@ class Plan:
             "method": self.way.name,
             "ranker": type(self.ranker).__name__,
             "ranker_settings": asdict(self.ranker),  # type: ignore[call-overload]
-            "settings": asdict(self.settings.suited(self.way.correction.suits)),
+            "settings": asdict(self.suited),
             "scaling": self.scaling,
             "validation": _validation_name(self.validation),
         }

@@ -228,7 +228,7 @@ class RegressionEM(Correction):
         P(r | c) = c + (1 − c) γ (1 − p)/(1 − pγ),    P(o | c) = c + (1 − c) p (1 − γ)/(1 − pγ).
 
     γ − P(r | c) is the slope of the negative log-likelihood in f, and p moves towards the mean of
-    P(o | c) at its position.
+    P(o | c) at its position. Where labels are sums, c and 1 are sums over as many sessions.
     """
 
     clicked_only = False
@@ -248,19 +248,19 @@ class RegressionEM(Correction):
 
     def signal(self, scores: Tensor, shown: Shown) -> Signal:
         """Expected relevance for the ranker, expected examination for p."""
-        gamma, c = torch.sigmoid(scores), shown.labels
+        gamma, c, sessions = torch.sigmoid(scores), shown.labels, shown.weight * shown.times
         u = self._p * gamma
-        skipped = (1 - c) / (1 - u)
+        skipped = (sessions - c) / (1 - u)
         relevant = c + skipped * gamma * (1 - self._p)
-        examined = (c + skipped * self._p * (1 - gamma)) * shown.weight
+        examined = c + skipped * self._p * (1 - gamma)
         log_u = torch.log(self._p) + torch.nn.functional.logsigmoid(scores)
-        loss = -(c * log_u + (1 - c) * torch.log1p(-u)) * shown.weight
+        loss = -(c * log_u + (sessions - c) * torch.log1p(-u))
         return Signal(
             loss=loss.sum(),
-            slope=(gamma - relevant) * shown.weight,
-            curvature=lambda: gamma * (1 - gamma) * shown.weight,
+            slope=gamma * sessions - relevant,
+            curvature=lambda: gamma * (1 - gamma) * sessions,
             clicks=c.sum(),
-            evidence=[examined.sum(0), shown.weight.sum(0)],
+            evidence=[examined.sum(0), sessions.sum(0)],
         )
 
     def learn(self, evidence: Sequence[Tensor], step: Step) -> None:

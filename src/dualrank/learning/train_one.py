@@ -18,7 +18,7 @@ from dualrank.errors import DataError, SettingsError
 from dualrank.learning.feedback import Feedback
 from dualrank.learning.loop import Loop, Progress, Watch, part_of
 from dualrank.learning.material import Material
-from dualrank.learning.model import Model
+from dualrank.learning.model import Model, require_values
 from dualrank.learning.plan import Plan
 from dualrank.rankers.ranker import Ranker
 from dualrank.version import __version__
@@ -57,9 +57,17 @@ def train_one(
         )
         progress = part_of(progress, 1, 2)
     settings = plan.settings
+    if not plan.ranker.makes.takes_missing:
+        judged = [plan.validation] if isinstance(plan.validation, Dataset) else []
+        for each in (dataset, *judged):
+            require_values(each.features, each.feature_names, plan.ranker.kind)
     kind = plan.scaling if plan.ranker.makes.scaled else "none"
     scaler = Scaler.fit(dataset.features, kind=kind) if start is None else start.scaler
     features = scaler.transform(dataset.features)
+    regressed = features
+    if plan.way.correction.regresses and not plan.ranker.makes.scaled:
+        filled = dataset.filled().features
+        regressed = Scaler.fit(filled).transform(filled)
     described: dict[str, Any] = {**plan.describe(), "scaling": scaler.kind, "version": __version__}
     if isinstance(source, ClickLog):
         described["data"] = fingerprint(source, dataset, plan.context)
@@ -78,7 +86,7 @@ def train_one(
         plan.position_model,
         plan.context,
         plan.loss,
-        features,
+        regressed,
         material.under(material.log),
     )
     correction = plan.way.correction.build(basis)

@@ -24,15 +24,18 @@ GROUPS = 50
 """Groups of held-out queries, whose spread tells how much of a difference is luck."""
 
 
+Measure = Callable[[], list[float]]
+
+
 class Validation(Protocol):
-    """A measurement of a ranker, and what it is worth by what is believed at the time.
+    """Measurements of a ranker, and what each is worth by what is believed at the time.
 
     The two are apart because dual learning moves its propensities: the best ranker so far must be
     valued anew, with today's, before another is compared with it.
     """
 
-    def measure(self, ranker: Ranker) -> list[float]:
-        """What is observed of a ranker."""
+    def measuring(self, ranker: Ranker) -> Measure:
+        """What observes a ranker, whenever it is asked to, as learning goes on."""
 
     def value(self, measured: list[float]) -> float:
         """What the observation is worth now; higher is better."""
@@ -51,9 +54,10 @@ class OnGrades:
         self._metric = metric
         self._evaluator = Evaluator(dataset, [metric])
 
-    def measure(self, ranker: Ranker) -> list[float]:
+    def measuring(self, ranker: Ranker) -> Measure:
         """The metric."""
-        return [self._evaluator(ranker.predict(self._features, self._offsets))[self._metric]]
+        scores = ranker.follow(self._features, self._offsets)
+        return lambda: [self._evaluator(scores())[self._metric]]
 
     def value(self, measured: list[float]) -> float:
         """The metric."""
@@ -86,9 +90,12 @@ class OnLikelihood:
         rows = [np.flatnonzero(groups == group) for group in np.unique(groups)]
         self._groups = [(each, batch.take(each)) for each in rows]
 
-    def measure(self, ranker: Ranker) -> list[float]:
+    def measuring(self, ranker: Ranker) -> Measure:
         """The log-likelihood of every group."""
-        scores = torch.from_numpy(ranker.predict_lists(self._features, self._lists))
+        scores = ranker.follow_lists(self._features, self._lists)
+        return lambda: self._of(torch.from_numpy(scores()))
+
+    def _of(self, scores: torch.Tensor) -> list[float]:
         device = self._correction.device
         signals = (
             self._correction.signal(scores[rows].to(device), part.to(device))
@@ -130,9 +137,12 @@ class OnHeldOutClicks:
         self._believed = believed
         self._max_weight = max_weight
 
-    def measure(self, ranker: Ranker) -> list[float]:
+    def measuring(self, ranker: Ranker) -> Measure:
         """Discounted clicks by the position at which they were made."""
-        scores = ranker.predict_lists(self._features, self._lists)
+        scores = ranker.follow_lists(self._features, self._lists)
+        return lambda: self._of(scores())
+
+    def _of(self, scores: NDArray[np.float32]) -> list[float]:
         order = np.argsort(np.where(self._lists.mask, -scores, np.inf), axis=1, kind="stable")
         ranks = np.empty_like(order)
         np.put_along_axis(ranks, order, np.arange(self._lists.depth)[None], axis=1)

@@ -14,3 +14,4 @@ from .ranker import Step as Step
 from .ranker import check_shapes as check_shapes
 from .ranking_svm import RankingSVM as RankingSVM
 from .ranking_svm import SVMSolution as SVMSolution
+from .trees import Trees as Trees

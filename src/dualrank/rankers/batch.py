@@ -21,7 +21,8 @@ class Batch:
     `contexts` says in which context each list was shown, where the log tells them apart; `queries`
     to which query it belongs, where a batch holds all that there is. `ground` is what is known of
     each document beside its features, and `examined` in how many sessions of its list it was read,
-    on the scale of the labels, where that is known.
+    on the scale of the labels, where that is known. Where labels are sums, `sessions` says over how
+    many sessions of each list; without it they are means.
     """
 
     documents: NDArray[np.int32]
@@ -31,6 +32,7 @@ class Batch:
     queries: NDArray[np.int32] | None = None
     ground: NDArray[np.float32] | None = None
     examined: NDArray[np.float32] | None = None
+    sessions: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -64,6 +66,7 @@ class Batch:
             queries=part(self.queries),
             ground=part(self.ground),
             examined=part(self.examined),
+            sessions=part(self.sessions),
         )
 
     def to(self, device: torch.device) -> Shown:
@@ -87,6 +90,7 @@ class Batch:
             queries=self.queries,
             ground=None if self.ground is None else tensor(self.ground),
             examined=None if self.examined is None else tensor(self.examined),
+            sessions=None if self.sessions is None else tensor(self.sessions),
         )
 
 
@@ -106,6 +110,7 @@ class Shown:
     queries: NDArray[np.int32] | None = None
     ground: Tensor | None = None
     examined: Tensor | None = None
+    sessions: Tensor | None = None
 
     @property
     def full(self) -> bool:
@@ -121,6 +126,13 @@ class Shown:
     def weight(self) -> Tensor:
         """The mask as numbers: 1 where a document was displayed, 0 at padding."""
         return self.mask.to(self.labels.dtype)
+
+    @cached_property
+    def times(self) -> Tensor:
+        """How often each list was displayed, on the scale of its labels, `[lists, 1]`."""
+        if self.sessions is None:
+            return torch.ones_like(self.labels[:, :1])
+        return self.sessions[:, None]
 
     def lay_out(self, values: Tensor) -> Tensor:
         """Values of the `rows`, laid out like the lists, 0 at padding."""

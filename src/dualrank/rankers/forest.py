@@ -43,19 +43,23 @@ class Forest:
     def __len__(self) -> int:
         return len(self.roots)
 
-    def predict(self, features: NDArray[np.float32], start: int = 0) -> NDArray[np.float64]:
-        """What the trees, or those from `start` on, add up to for each document."""
-        scores = np.zeros(len(features))
-        rows = np.ascontiguousarray(features, np.float32)
+    def predict(
+        self,
+        features: NDArray[np.float32],
+        trees: slice = slice(None),
+        onto: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:
+        """What some of the trees add up to for each document, added `onto` scores if given."""
+        scores = np.zeros(len(features)) if onto is None else onto
         _add_scores(
-            rows,
+            np.ascontiguousarray(features, np.float32),
             self.feature,
             self.threshold,
             self.left,
             self.right,
             self.missing_left,
             self.value,
-            self.roots[start:],
+            np.ascontiguousarray(self.roots[trees]),
             scores,
         )
         return scores
@@ -106,7 +110,7 @@ def _add_scores(
     scores: NDArray[np.float64],
 ) -> None:
     for row in range(len(features)):
-        total = 0.0
+        total = scores[row]
         for root in roots:
             node = root
             while feature[node] >= 0:

@@ -5,5 +5,8 @@ from __future__ import annotations
 from dualrank.rankers.network import DNN, Linear
 from dualrank.rankers.ranker import RankerSettings
 from dualrank.rankers.ranking_svm import RankingSVM
+from dualrank.rankers.trees import Trees
 
-RANKERS: dict[str, type[RankerSettings]] = {each.kind: each for each in (DNN, Linear, RankingSVM)}
+RANKERS: dict[str, type[RankerSettings]] = {
+    each.kind: each for each in (DNN, Linear, Trees, RankingSVM)
+}

@@ -73,7 +73,12 @@ class Network(Ranker):
         self._run: list[Tensor] = []
         self._optimizer: Optimizer | None = None
 
-    def start(self, features: Tensor, settings: TrainingSettings) -> None:
+    def start(
+        self,
+        features: Tensor,
+        settings: TrainingSettings,
+        queries: NDArray[np.int32] | None = None,
+    ) -> None:
         """Move to where the features are."""
         self._to(features.device)
         self._features = features

@@ -61,28 +61,52 @@ class Layer:
     activation: str | None
 
 
+Scores = Callable[[], NDArray[np.float32]]
+
+
 class Ranker(ABC):
     """Scores documents by their features; learns by slopes.
 
     `start` comes before learning, and brings the training matrix that lists point into. A step then
     is `score`, a correction's `Signal`, `evidence` and `move`. The evidence of the shares of a
     batch adds up to that of the whole, so that several workers make the step of one.
+
+    What takes the same lists again and again may learn their clicks by heart. It gives
+    `score_unseen` for what is believed about position, which must not rest on that.
     """
 
+    whole: ClassVar[bool] = False
+    """Whether every step takes all lists, not some that are drawn."""
     at_once: ClassVar[bool] = False
     """Whether all lists are taken in one step, as by a solver."""
     scaled: ClassVar[bool] = True
     """Whether features should be brought to similar ranges for it."""
+    takes_missing: ClassVar[bool] = False
+    """Whether features may be missing (nan)."""
+    suits: ClassVar[Mapping[str, float]] = {}
+    """Settings that suit it where the user says nothing, whatever would suit the correction."""
     by_list: ClassVar[bool] = False
     """Whether a document's score depends on the others of its list."""
 
     @abstractmethod
-    def start(self, features: Tensor, settings: TrainingSettings) -> None:
-        """Get ready to learn from lists that point into these rows, on their device."""
+    def start(
+        self,
+        features: Tensor,
+        settings: TrainingSettings,
+        queries: NDArray[np.int32] | None = None,
+    ) -> None:
+        """Get ready to learn from lists that point into these rows, on their device.
+
+        `queries` says to which query each row belongs, where every step takes all lists.
+        """
 
     @abstractmethod
     def score(self, shown: Shown) -> Tensor:
         """Scores laid out like the lists; padding has 0."""
+
+    def score_unseen(self, shown: Shown) -> Tensor | None:
+        """Scores by what has not learned from these lists; None where the others serve as well."""
+        return None
 
     @abstractmethod
     def evidence(self, shown: Shown, signal: Signal) -> list[Tensor]:
@@ -108,19 +132,34 @@ class Ranker(ABC):
         Rankers with `by_list` are always given the offsets.
         """
 
-    def predict_lists(
-        self, features: NDArray[np.float32], lists: RankedLists
-    ) -> NDArray[np.float32]:
-        """Scores of displayed lists, 0 at padding; each document once, unless lists matter."""
+    def follow(
+        self, features: NDArray[np.float32], offsets: NDArray[np.int64] | None = None
+    ) -> Scores:
+        """What gives the scores of these documents whenever it is asked, as learning goes on."""
+        return lambda: self.predict(features, offsets)
+
+    def follow_lists(self, features: NDArray[np.float32], lists: RankedLists) -> Scores:
+        """The same for displayed lists, 0 at padding; each document once, unless lists matter."""
         mask = lists.mask
         shown, offsets = lists.documents[mask], None
         rows, row_of = np.unique(shown, return_inverse=True)
         if self.by_list:
             rows, row_of = shown, np.arange(len(shown))
             offsets = np.append(0, np.cumsum(mask.sum(axis=1)))
-        scores = np.zeros(mask.shape, dtype=np.float32)
-        scores[mask] = self.predict(np.ascontiguousarray(features[rows]), offsets)[row_of]
-        return scores
+        documents = self.follow(np.ascontiguousarray(features[rows]), offsets)
+
+        def laid_out() -> NDArray[np.float32]:
+            scores = np.zeros(mask.shape, dtype=np.float32)
+            scores[mask] = documents()[row_of]
+            return scores
+
+        return laid_out
+
+    def predict_lists(
+        self, features: NDArray[np.float32], lists: RankedLists
+    ) -> NDArray[np.float32]:
+        """Scores of displayed lists, 0 at padding."""
+        return self.follow_lists(features, lists)()
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class SVMSolution:
 class SVMRanker(Ranker):
     """w·x, solved for in one step over all clicks."""
 
-    at_once = True
+    whole = at_once = True
 
     def __init__(self, inputs: int, settings: RankingSVM | None = None) -> None:
         self.weights = torch.zeros(inputs, dtype=torch.float64)
@@ -66,7 +66,12 @@ class SVMRanker(Ranker):
         self.proof = torch.zeros(2, dtype=torch.float64)
         """The duality gap, and whether it is as small as was asked for."""
 
-    def start(self, features: Tensor, settings: TrainingSettings) -> None:
+    def start(
+        self,
+        features: Tensor,
+        settings: TrainingSettings,
+        queries: NDArray[np.int32] | None = None,
+    ) -> None:
         """Keep the features in main memory, where the solver works."""
         self._features = features.cpu().numpy()
 

@@ -110,7 +110,7 @@ class Drift(SimulationExperiment):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        steps = self.hyperparameters.training.steps
+        steps = self.hyperparameters.training.suited().steps
         if steps % MOMENTS:
             raise SettingsError(
                 f"drift is recorded at {MOMENTS} moments, so steps are a multiple of {MOMENTS}, "
@@ -134,7 +134,7 @@ class Drift(SimulationExperiment):
         """
         chosen = preset_of(self.preset)
         chosen = chosen.with_training(
-            steps=self.steps or chosen.training.steps // MOMENTS * MOMENTS,
+            steps=self.steps or chosen.training.suited().steps // MOMENTS * MOMENTS,
             schedule="constant",
             learning_rate=self.learning_rate,
             propensity_rate=self.propensity_rate,
@@ -156,7 +156,7 @@ class Drift(SimulationExperiment):
             user = self.severity.user_at(0)
             measured = measure_by_randomisation(simulation, Users(user, user), chosen)
         clicks = ChangingClicks(
-            simulation, self.severity, chosen.training.steps, self.sessions_per_list
+            simulation, self.severity, chosen.training.suited().steps, self.sessions_per_list
         )
         record = Record(clicks, simulation, self.severity)
         dr.fit(
@@ -189,7 +189,7 @@ class Drift(SimulationExperiment):
         return {
             **super().settings(trained),
             **self.hyperparameters.describe(),
-            "sessions": training.steps * training.batch_size * self.sessions_per_list,
+            "sessions": training.suited().steps * training.batch_size * self.sessions_per_list,
             "eta_before": severity.before,
             "eta_after": severity.after,
             "jump": severity.jump,

@@ -59,7 +59,7 @@ class RealisticMode(SimulationExperiment):
         the training ends.
         """
         chosen = preset_of(self.preset)
-        steps = chosen.training.steps // 2 if self.steps is None else self.steps
+        steps = chosen.training.suited().steps // 2 if self.steps is None else self.steps
         chosen = chosen.with_training(steps=steps, propensity_rate=PROPENSITY_RATE)
         return replace(chosen, sessions_per_list=SESSIONS_PER_LIST)
 

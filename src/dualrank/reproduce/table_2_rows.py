@@ -180,7 +180,7 @@ def _fit(
     if method.ranker == "svm":
         # A Ranking SVM takes all clicks at once: as many sessions as the networks see.
         rng = np.random.default_rng([settings.seed, 0x_57A])
-        sessions = settings.steps * settings.batch_size * chosen.sessions_per_list
+        sessions = settings.suited().steps * settings.batch_size * chosen.sessions_per_list
         log = dr.sample_log(train, lists, user, sessions, rng)
         svm = dr.RankingSVM(C=chosen.C, seed=settings.seed)
         return dr.fit(log, train, ranker=svm, validation=0, **common)

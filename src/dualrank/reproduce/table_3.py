@@ -68,9 +68,10 @@ HEAD, TAIL = 0.1, 0.5
 HEAD_AND_TAIL_METRICS = ("map", "ndcg@10", "err@10")
 SWEPT_METRICS = ("ndcg@10", "err@10")
 
+STEPS = 600
 HYPERPARAMETERS = Hyperparameters(
     dr.TrainingSettings(
-        steps=600,
+        steps=STEPS,
         learning_rate=0.3,
         propensity_rate=1.5,
         weight_decay=1e-3,
@@ -147,7 +148,7 @@ class ClickModels(Experiment):
     methods: Annotated[tuple[str, ...] | None, "Only these rows, separated by commas.", ","] = (
         field(default=None, repr=False)
     )
-    steps: Annotated[int, "Training steps.", {"min": 1}] = HYPERPARAMETERS.training.steps
+    steps: Annotated[int, "Training steps.", {"min": 1}] = STEPS
     size: WebSize = field(default_factory=WebSize)
     """How large the generated web is."""
     own: OwnLog | None = None

@@ -1,0 +1,104 @@
+"""One tree on given slopes and curvatures, grown by LightGBM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.extras import require
+from dualrank.rankers.forest import LEAF, Forest
+
+# Trees are to be the same whenever and wherever they are grown from the same numbers.
+FIXED = {
+    "objective": "none",
+    "metric": "none",
+    "verbosity": -1,
+    "deterministic": True,
+    "force_col_wise": True,
+    "min_data_in_leaf": 1,
+    "feature_pre_filter": False,
+    "boost_from_average": False,
+}
+
+
+class Grower:
+    """Grows trees on the rows of a matrix.
+
+    Every tree has a booster of its own, over features that were cut into bins once: it begins with
+    nothing, so that it depends on its arguments alone, and what it gives for the rows is the tree's
+    own output. Where all rows are alike, a tree is a leaf.
+    """
+
+    def __init__(
+        self, features: NDArray[np.float32], settings: Mapping[str, Any], threads: int
+    ) -> None:
+        self._lightgbm = require("trees", "lightgbm")
+        self._settings = {**FIXED, **settings, "num_threads": threads}
+        self._rows = None
+        if any(len(np.unique(column)) > 1 for column in features.T):
+            self._rows = self._lightgbm.Dataset(features, params=self._settings).construct()
+
+    def grow(
+        self, slope: NDArray[np.float32], curvature: NDArray[np.float32], seed: int
+    ) -> tuple[Forest, NDArray[np.float32]]:
+        """The tree that follows the slope down, and what it gives for every row."""
+        if self._rows is None:
+            return forest_of({"leaf_value": 0.0}), np.zeros(len(slope), np.float32)
+        settings = {**self._settings, "feature_fraction_seed": seed}
+        booster = self._lightgbm.Booster(settings, self._rows)
+        booster.update(fobj=lambda scores, rows: (slope, curvature))
+        outputs: list[NDArray[np.float64]] = []
+
+        def listen(scores: NDArray[np.float64], rows: object) -> tuple[str, float, bool]:
+            outputs.append(scores)
+            return "", 0.0, True
+
+        booster.eval_train(listen)
+        (tree,) = booster.dump_model()["tree_info"]
+        return forest_of(tree["tree_structure"]), outputs[0].astype(np.float32)
+
+
+def forest_of(structure: Mapping[str, Any]) -> Forest:
+    """A tree as LightGBM tells it, as a forest of one.
+
+    LightGBM takes a missing value for 0 where none was missing in training.
+    """
+    nodes: list[tuple[int, float, int, int, bool, float]] = []
+
+    def add(node: Mapping[str, Any]) -> int:
+        number = len(nodes)
+        if "split_feature" not in node:
+            nodes.append((LEAF, 0.0, 0, 0, False, float(node["leaf_value"])))
+            return number
+        nodes.append((LEAF, 0.0, 0, 0, False, 0.0))
+        threshold = float(node["threshold"])
+        missing_left = bool(node["default_left"])
+        if node["missing_type"] != "NaN":
+            missing_left = threshold >= 0
+        left, right = add(node["left_child"]), add(node["right_child"])
+        nodes[number] = (node["split_feature"], threshold, left, right, missing_left, 0.0)
+        return number
+
+    add(structure)
+    feature, threshold, left, right, missing_left, value = (
+        np.array(part) for part in zip(*nodes, strict=True)
+    )
+    return Forest(
+        feature.astype(np.int32),
+        rounded_down(threshold),
+        left.astype(np.int32),
+        right.astype(np.int32),
+        missing_left.astype(np.bool_),
+        value.astype(np.float32),
+        np.zeros(1, np.int32),
+    )
+
+
+def rounded_down(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
+    """The largest finite float32 that is at most each number: the same ones are at most both."""
+    largest = np.finfo(np.float32).max
+    rounded = np.clip(numbers, -largest, largest).astype(np.float32)
+    return np.where(rounded > numbers, np.nextafter(rounded, np.float32(-np.inf)), rounded)
