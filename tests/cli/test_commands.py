@@ -26,6 +26,7 @@ COMMANDS = (
     "evaluate",
     "export",
     "propensity",
+    "judge",
     "index",
     "search",
     "features",

@@ -18,6 +18,7 @@ from dualrank.data.letor.writer import write_letor
 from dualrank.engines.grades import check_grades, cut_into_grades
 from dualrank.engines.target import Export, Written
 from dualrank.errors import DataError, SettingsError
+from dualrank.propensity.corrected_click_through import parts_by_context
 from dualrank.propensity.propensity import Propensity
 from dualrank.storage import write_text
 
@@ -71,7 +72,7 @@ def label_documents(
         )
     mask, sessions = log.lists.mask, log.sessions_per_list
     weighted, examined = np.zeros(mask.shape), np.zeros(mask.shape)
-    for part, curve in _by_context(log, propensity):
+    for part, curve in parts_by_context(log, propensity):
         inverse = np.minimum(curve.weights[:depth], max_weight)
         weighted += part.clicks_per_list * inverse
         examined += part.sessions_per_list[:, None] / inverse
@@ -115,17 +116,6 @@ def to_letor(asked: Export) -> Written:
 def weights_file(out: Path) -> Path:
     """Where the evidence behind the labels of a file goes."""
     return out.with_name(out.name + ".weights")
-
-
-def _by_context(log: ClickLog, propensity: Propensity) -> list[tuple[ClickLog, Propensity]]:
-    """The parts of a log that have curves of their own, or the whole with the common one."""
-    if propensity.context is None:
-        return [(log, propensity)]
-    curves, column = propensity.by_context, log.column(propensity.context)
-    return [
-        (log.take_rows(np.flatnonzero(column.codes == code)), curves.get(name, propensity))
-        for code, name in enumerate(column.names)
-    ]
 
 
 def _displayed(dataset: Dataset, shown: NDArray[np.bool_]) -> Dataset:
