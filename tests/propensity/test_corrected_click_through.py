@@ -8,12 +8,9 @@ from dualrank.clicks.sampling import sample_log
 from dualrank.data.click_log import ClickLog, Column
 from dualrank.data.interventions import shuffle_lists
 from dualrank.data.lists import PADDING, RankedLists
-from dualrank.propensity.corrected_click_through import (
-    PairCounts,
-    corrected_click_through,
-    fit_prior,
-)
+from dualrank.propensity.corrected_click_through import corrected_click_through, fit_prior
 from dualrank.propensity.estimators import estimate
+from dualrank.propensity.pair_counts import PairCounts
 from dualrank.propensity.propensity import Propensity
 
 
@@ -22,6 +19,11 @@ def counted(clicks, sessions, examination=1.0):
     clicks, sessions = np.asarray(clicks, float), np.asarray(sessions)
     skips = (sessions - clicks)[:, None]
     return PairCounts(clicks, skips, np.array([examination]), sessions, np.zeros(len(clicks)))
+
+
+def alike(counts):
+    """Relevance where all pairs belong to one query."""
+    return corrected_click_through(counts, np.zeros(len(counts.clicks), int))
 
 
 def log_of(documents, clicks, counts, **more):
@@ -33,8 +35,9 @@ def log_of(documents, clicks, counts, **more):
 
 def test_at_the_first_position_it_is_the_beta_posterior():
     counts = counted([0, 1, 5, 40, 900, 2_000_000], [10, 10, 20, 50, 1_000, 10_000_000])
-    found = corrected_click_through(counts)
-    a, b = fit_prior(counts)
+    found = alike(counts)
+    prior = fit_prior(counts, np.full(6, 0.5))
+    a, b = prior.strength * prior.mean[0], prior.strength * (1 - prior.mean[0])
     clicks, skips = counts.clicks, counts.skips[:, 0]
     assert found.values == pytest.approx((clicks + a) / (clicks + skips + a + b), rel=5e-3)
     low, high = (stats.beta.ppf(q, clicks + 0.5, skips + 0.5) for q in (0.025, 0.975))
@@ -49,17 +52,32 @@ def test_the_prior_of_the_log_is_found():
     rng = np.random.default_rng(0)
     relevance = rng.beta(0.8, 4.0, 5_000)
     sessions = rng.integers(10, 60, 5_000)
-    a, b = fit_prior(counted(rng.binomial(sessions, 0.5 * relevance), sessions, 0.5))
+    counts = counted(rng.binomial(sessions, 0.5 * relevance), sessions, 0.5)
+    prior = fit_prior(counts, np.full(5_000, 0.3))
     # Some 5,000 pairs tell the mean to about 3% and the strength to about 10%.
-    assert a / (a + b) == pytest.approx(0.8 / 4.8, rel=0.06)
-    assert a + b == pytest.approx(4.8, rel=0.25)
+    assert prior.mean == pytest.approx(np.full(5_000, 0.8 / 4.8), rel=0.06)
+    assert prior.strength == pytest.approx(4.8, rel=0.25)
+
+
+def test_a_document_is_drawn_to_what_is_usual_for_its_query():
+    """Two hundred queries of ten documents, and of each an eleventh that nobody has examined."""
+    rng = np.random.default_rng(2)
+    usual = np.repeat(rng.beta(2, 8, 200), 10)
+    relevance = rng.beta(20 * usual, 20 * (1 - usual))
+    clicks = np.append(rng.binomial(500, relevance), np.zeros(200))
+    queries = np.append(np.repeat(np.arange(200), 10), np.arange(200))
+    found = corrected_click_through(counted(clicks, [500] * 2_000 + [0] * 200), queries)
+    means = relevance.reshape(200, 10).mean(axis=1)
+    assert np.corrcoef(found.values[2_000:], means)[0, 1] > 0.98
+    assert found.low[2_000:].max() == 0
+    assert found.high[2_000:].min() > 0.99
 
 
 def test_few_sessions_are_drawn_to_what_is_usual():
     rng = np.random.default_rng(1)
     relevance = rng.beta(2, 18, 500)
     many = rng.binomial(1_000, relevance)
-    found = corrected_click_through(counted([*many, 5], [1_000] * 500 + [10]))
+    found = alike(counted([*many, 5], [1_000] * 500 + [10]))
     assert found.values[:500] == pytest.approx(many / 1_000, abs=0.01)
     assert 0.1 < found.values[500] < 0.3
     assert found.low[500] < 0.3 < 0.5 < found.high[500]
@@ -71,7 +89,7 @@ def test_a_click_where_few_look_says_more_than_one_at_the_top():
     assert counts.sessions.tolist() == [1, 1]
     skipped = log_of([[0, 1]], [[0, 0]], [20])
     skips = PairCounts.of(skipped, Propensity.of([1.0, 0.1]))
-    found = corrected_click_through(skips)
+    found = alike(skips)
     assert found.values[0] < found.values[1]
     assert found.high[0] < found.high[1]
 
@@ -105,7 +123,7 @@ def test_an_unsure_curve_widens_the_interval_of_what_stood_there():
                    np.array([5_000, 15_000]))  # fmt: skip
     sure = Propensity.of([1.0, 0.5])
     unsure = Propensity(sure.examination, "x", 1, np.array([1.0, 0.4]), np.array([1.0, 0.5 * 1.25]))
-    plain, wide = (corrected_click_through(PairCounts.of(log, p)) for p in (sure, unsure))
+    plain, wide = (alike(PairCounts.of(log, p)) for p in (sure, unsure))
     assert (wide.low[0], wide.high[0]) == (plain.low[0], plain.high[0])
     assert wide.low[1] == pytest.approx(wide.values[1] / 1.25, rel=0.02)
     assert wide.high[1] == pytest.approx(wide.values[1] * 1.25, rel=0.02)
@@ -117,7 +135,7 @@ def test_intervals_cover_with_a_harvested_curve(dataset, lists, user):
     log = sample_log(dataset, shown, user, 20_000, rng)
     counts = PairCounts.of(log, estimate(log, "harvest-all-pairs"))
     kept = np.flatnonzero(counts.sessions >= 10)
-    found = corrected_click_through(counts.take(kept))
+    found = corrected_click_through(counts.take(kept), dataset.query_of_document[kept])
     truth = (user.perceived_relevance(dataset.grades, 4) * user.examination(1))[kept]
     assert 0.9 <= ((found.low <= truth) & (truth <= found.high)).mean() <= 0.99
     assert np.corrcoef(found.values, truth)[0, 1] > 0.9

@@ -18,7 +18,7 @@ from dualrank.data.letor.writer import write_letor
 from dualrank.engines.grades import check_grades, cut_into_grades
 from dualrank.engines.target import Export, Written
 from dualrank.errors import DataError, SettingsError
-from dualrank.propensity.corrected_click_through import parts_by_context
+from dualrank.propensity.pair_counts import parts_by_context
 from dualrank.propensity.propensity import Propensity
 from dualrank.storage import write_text
 

@@ -24,8 +24,9 @@ from dualrank.engines.grades import GRADES, check_grades, cut_into_grades
 from dualrank.engines.judgement_files import format_of, write_judgements
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.extracted_relevance import label_of_model, model_of_label
-from dualrank.propensity.corrected_click_through import PairCounts, corrected_click_through
+from dualrank.propensity.corrected_click_through import corrected_click_through
 from dualrank.propensity.estimators import estimate
+from dualrank.propensity.pair_counts import PairCounts
 from dualrank.propensity.propensity import Propensity
 
 CLICKS = "clicks"
@@ -93,7 +94,7 @@ def judge(
     curve = _harvested(log, seed) if propensity is None else propensity
     counts = PairCounts.of(log, curve)
     kept = _with_sessions(counts.sessions, min_sessions)
-    found = corrected_click_through(counts.take(kept))
+    found = corrected_click_through(counts.take(kept), log.catalogue.query_of_document[kept])
     left_out = int((counts.sessions > 0).sum()) - len(kept)
     table = _table(log, kept, found, counts.sessions[kept], grades)
     return Judgements(table, by, grades, left_out, curve)

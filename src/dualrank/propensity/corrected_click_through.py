@@ -9,8 +9,14 @@ clicks. Weighing every click by 1/e_k would estimate it without bias, and with a
 single click at the last position can ruin. The likelihood above uses the same clicks and the same
 curve, and knows that a click at a position that is seldom examined was luck as well.
 
-Pairs with little evidence are drawn to what is usual: r_d ~ Beta(a, b), with a and b that make the
-whole log most likely (empirical Bayes). Relevance is the mean of that posterior.
+Pairs with little evidence are drawn to what is usual for their query (empirical Bayes): relevance
+is the mean of the posterior under
+
+    r_d ~ Beta(s m_q, s (1 − m_q))        log m_q/(1 − m_q) = δ + log r_q/(1 − r_q)
+
+where r_q is the relevance of all documents of the query as if they were one, drawn in the same way
+to that of all queries, and s and δ make the whole log most likely. Drawn to one value for all
+queries, an unseen document of a poor query would be held for better than any that was seen.
 
 The interval is that of the evidence alone, the middle 95% under Jeffreys' Beta(½, ½): with the
 fitted prior it would cover 95% of all pairs, and hardly any of the few that are far more relevant
@@ -26,11 +32,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import betaln, expit, log_expit, logsumexp
+from scipy.special import betaln, expit, log_expit, logit, logsumexp
 
 from dualrank.clicks.models.pair_parameter import PairParameter
-from dualrank.data.click_log import ClickLog
-from dualrank.propensity.propensity import Propensity
+from dualrank.propensity.pair_counts import PairCounts
 
 NODES = 64
 ZOOMS = 3
@@ -40,76 +45,18 @@ NEGLIGIBLE = 12.0
 PAIRS_PER_BLOCK = 20_000
 PAIRS_FOR_PRIOR = 20_000
 CERTAIN = 1 - 1e-9
-JEFFREYS = (0.5, 0.5)
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class PairCounts:
-    """How often each pair was clicked, and not clicked at which `examination`.
-
-    `skips[d, j]` are the displays of pair d without a click where examination is `examination[j]`:
-    a column for every position, and by context for each curve. `sessions` counts displays at
-    positions that the curve knows. `reach[d]` is how far, as a logarithm, the 95% interval of the
-    curve lets the pair's examination be off.
-    """
-
-    clicks: Floats
-    skips: Floats
-    examination: Floats
-    sessions: NDArray[np.int64]
-    reach: Floats
-
-    @classmethod
-    def of(cls, log: ClickLog, propensity: Propensity) -> PairCounts:
-        """Count a log; displays below the end of the curve say nothing."""
-        pairs = int(log.lists.documents.max(initial=-1)) + 1
-        clicks, sessions, seen, off = (np.zeros(pairs) for _ in range(4))
-        skips: list[Floats] = []
-        examination: list[float] = []
-        for part, curve in parts_by_context(log, propensity):
-            shown, clicked = part.sessions_per_list, part.clicks_per_list
-            reach = _reach_of(curve)
-            for k in range(min(curve.depth, log.lists.depth)):
-                on = part.lists.mask[:, k]
-                document = part.lists.documents[on, k]
-                times = np.bincount(document, shown[on], pairs)
-                hits = np.bincount(document, clicked[on, k], pairs)
-                clicks += hits
-                sessions += times
-                skips.append((times - hits).astype(np.float64))
-                examination.append(float(curve.examination[k]))
-                seen += times * examination[-1]
-                off += np.where(times > 0, times * examination[-1] * reach[k], 0.0)
-        return cls(
-            clicks,
-            np.stack(skips, axis=1),
-            np.array(examination),
-            sessions.astype(np.int64),
-            np.divide(off, seen, out=np.zeros(pairs), where=seen > 0),
-        )
-
-    def take(self, pairs: NDArray[np.integer]) -> PairCounts:
-        """These pairs only."""
-        return PairCounts(
-            self.clicks[pairs],
-            self.skips[pairs],
-            self.examination,
-            self.sessions[pairs],
-            self.reach[pairs],
-        )
-
-
-def corrected_click_through(counts: PairCounts) -> PairParameter:
-    """Relevance of every pair, with its interval; `unseen` is the mean of the prior."""
+def corrected_click_through(counts: PairCounts, queries: NDArray[np.integer]) -> PairParameter:
+    """Relevance of every pair, with its interval; `queries` says which pairs belong together."""
+    prior = prior_by_query(counts, queries)
     size = len(counts.clicks)
-    chosen = np.linspace(0, size - 1, min(size, PAIRS_FOR_PRIOR)).astype(np.int64)
-    prior = fit_prior(counts.take(chosen))
     values, low, high = np.empty(size), np.empty(size), np.empty(size)
     for rows in _blocks(size):
         part = counts.take(rows)
-        values[rows] = _posterior(part, prior).mean()
+        values[rows] = _posterior(part, prior.take(rows)).mean()
         alone = _posterior(part, JEFFREYS)
         low[rows] = np.where(part.clicks > 0, alone.quantile(0.025), 0.0)
         high[rows] = alone.quantile(0.975)
@@ -117,42 +64,61 @@ def corrected_click_through(counts: PairCounts) -> PairParameter:
     with np.errstate(divide="ignore"):
         below, above = (np.hypot(np.log(values / b), counts.reach) for b in (low, high))
         low, high = values * np.exp(-below), np.minimum(values * np.exp(above), 1.0)
-    return PairParameter(values, low, high, prior[0] / sum(prior))
+    return PairParameter(values, low, high, float(prior.mean.mean()))
 
 
-def fit_prior(counts: PairCounts) -> tuple[float, float]:
-    """The a and b of Beta(a, b) under which the clicks of all pairs are most likely."""
-    parts = [_nodes(counts.take(rows), JEFFREYS) for rows in _blocks(len(counts.clicks))]
-    x = np.concatenate([part[0] for part in parts])
-    likelihood = np.concatenate([part[1] for part in parts])
+@dataclass(frozen=True, eq=False)
+class PairPrior:
+    """Beta(s m, s (1 − m)) with a mean for each pair and one strength for all."""
+
+    mean: Floats
+    strength: float
+
+    def take(self, pairs: NDArray[np.integer]) -> PairPrior:
+        """These pairs only."""
+        return PairPrior(self.mean[pairs], self.strength)
+
+    def log_density(self, x: Floats) -> Floats:
+        """As a density of x = log r/(1 − r), without its constant."""
+        mean = self.mean[:, None]
+        found: Floats = self.strength * (mean * log_expit(x) + (1 - mean) * log_expit(-x))
+        return found
+
+
+JEFFREYS = PairPrior(np.array([0.5]), 1.0)
+
+
+def prior_by_query(counts: PairCounts, queries: NDArray[np.integer]) -> PairPrior:
+    """What is usual for the query of each pair."""
+    names, query = np.unique(queries, return_inverse=True)
+    whole = counts.summed(query, len(names))
+    usual = fit_prior(whole, np.full(len(names), 0.5))
+    of_query = np.concatenate(
+        [_posterior(whole.take(rows), usual.take(rows)).mean() for rows in _blocks(len(names))]
+    )
+    return fit_prior(counts, of_query[query])
+
+
+def fit_prior(counts: PairCounts, around: Floats) -> PairPrior:
+    """The strength of the prior, and how far its means lie from `around` on the logit scale, under
+    which the clicks of all pairs are most likely."""
+    size = len(counts.clicks)
+    chosen = np.linspace(0, size - 1, min(size, PAIRS_FOR_PRIOR)).astype(np.int64)
+    x, likelihood = _nodes(counts.take(chosen), JEFFREYS)
     step = np.log(x[:, 1] - x[:, 0])
+    place = logit(around)
 
-    def surprise(logs: Floats) -> float:
-        a, b = np.exp(logs)
-        known = logsumexp(likelihood + _log_prior(x, (a, b)), axis=1) + step
+    def prior(parameters: Floats, pairs: NDArray[np.integer] | slice) -> PairPrior:
+        return PairPrior(expit(place[pairs] + parameters[0]), float(np.exp(parameters[1])))
+
+    def surprise(parameters: Floats) -> float:
+        tried = prior(parameters, chosen)
+        known = logsumexp(likelihood + tried.log_density(x), axis=1) + step
+        a, b = tried.strength * tried.mean, tried.strength * (1 - tried.mean)
         return -float((known - betaln(a, b)).mean())
 
-    found = minimize(surprise, np.log(JEFFREYS), method="L-BFGS-B", bounds=[(-5, 7), (-5, 9)])
-    a, b = np.exp(found.x)
-    return float(a), float(b)
-
-
-def parts_by_context(log: ClickLog, propensity: Propensity) -> list[tuple[ClickLog, Propensity]]:
-    """The parts of a log that have curves of their own, or the whole with the common one."""
-    if propensity.context is None:
-        return [(log, propensity)]
-    curves, column = propensity.by_context, log.column(propensity.context)
-    return [
-        (log.take_rows(np.flatnonzero(column.codes == code)), curves.get(name, propensity))
-        for code, name in enumerate(column.names)
-    ]
-
-
-def _reach_of(curve: Propensity) -> Floats:
-    if curve.high is None:
-        return np.zeros(curve.depth)
-    reach: Floats = np.log(curve.high / curve.examination)
-    return reach
+    found = minimize(surprise, np.zeros(2), method="L-BFGS-B", bounds=[(-12, 12), (-4, 9)])
+    return prior(found.x, slice(None))
 
 
 def _blocks(size: int) -> Iterator[NDArray[np.int64]]:
@@ -160,13 +126,7 @@ def _blocks(size: int) -> Iterator[NDArray[np.int64]]:
         yield np.arange(start, min(start + PAIRS_PER_BLOCK, size))
 
 
-def _log_prior(x: Floats, prior: tuple[float, float]) -> Floats:
-    """Beta(a, b) of r as a density of x = log r/(1 − r), without its constant."""
-    density: Floats = prior[0] * log_expit(x) + prior[1] * log_expit(-x)
-    return density
-
-
-def _nodes(counts: PairCounts, prior: tuple[float, float]) -> tuple[Floats, Floats]:
+def _nodes(counts: PairCounts, prior: PairPrior) -> tuple[Floats, Floats]:
     """For each pair equidistant x = log r/(1 − r) around where r may lie, with log likelihoods.
 
     Evidence differs by orders of magnitude between pairs, so that every pair has nodes of its own:
@@ -178,7 +138,7 @@ def _nodes(counts: PairCounts, prior: tuple[float, float]) -> tuple[Floats, Floa
         x = least[:, None] + (most - least)[:, None] * np.linspace(0, 1, NODES)
         likelihood = _log_likelihood(counts, x)
         if zoom < ZOOMS - 1:
-            found = likelihood + _log_prior(x, prior)
+            found = likelihood + prior.log_density(x)
             likely = found > found.max(axis=1, keepdims=True) - NEGLIGIBLE
             first = np.maximum(likely.argmax(axis=1) - 1, 0)
             last = NODES - 1 - np.maximum(likely[:, ::-1].argmax(axis=1) - 1, 0)
@@ -222,7 +182,7 @@ class _Posterior:
         return found
 
 
-def _posterior(counts: PairCounts, prior: tuple[float, float]) -> _Posterior:
+def _posterior(counts: PairCounts, prior: PairPrior) -> _Posterior:
     x, likelihood = _nodes(counts, prior)
-    found = likelihood + _log_prior(x, prior)
+    found = likelihood + prior.log_density(x)
     return _Posterior(x, np.exp(found - found.max(axis=1, keepdims=True)))
