@@ -5,7 +5,9 @@ turn (Ranking SVMs on the grades of 10, 30 and 100 other queries), users of the 
 and users who leave after the first click, where the assumption behind the correction fails. Judged
 are pairs with ten sessions or more, by `dualrank judge` in several ways, by clicks over expected
 clicks (COEC: clicks / Σ_k n_k CTR_k, as OpenSearch's Search Relevance Workbench offers) and by raw
-click-through. Printed per way:
+click-through. Two more tell what makes the difference: corrected click-through with COEC's curve
+(CTR_k), and the harvested curve in COEC's formula (clicks / Σ_k n_k e_k, drawn to nothing). Printed
+per way:
 
 - Spearman's and Kendall's correlation with the true grades within a query, the mean over queries,
   and Spearman's over all pairs;
@@ -35,13 +37,15 @@ from dualrank.clicks import CascadeUser, PositionBasedUser, User
 from dualrank.data import ClickLog, Dataset, Scaler, Splits, join_lists, top_lists
 from dualrank.engines.grades import cut_into_grades
 from dualrank.evaluation import Evaluator
+from dualrank.propensity import estimate
 from dualrank.propensity.pair_counts import PairCounts
 
 DEPTH = 10
 LEAST = 10
 LOGGERS = (10, 30, 100)
 SYSTEMS = (3, 6, 12, 25, 50)
-WAYS = ("clicks", "ubm", "dbn:attraction", "COEC", "click-through")
+DRAWN, PLAIN = "clicks, COEC's curve", "clicks / examined"
+WAYS = ("clicks", "ubm", "dbn:attraction", "COEC", "click-through", DRAWN, PLAIN)
 COLUMNS = ("Spearman", "Kendall", "overall", "systems", "judged", "covered", "few", "highest")
 
 Floats = NDArray[np.float64]
@@ -81,11 +85,15 @@ def judged_by(way: str, log: ClickLog, counts: PairCounts, data: Dataset) -> Jud
     enough = np.flatnonzero(counts.sessions >= LEAST)
     if way == "click-through":
         return Judged(enough, counts.clicks[enough] / counts.sessions[enough])
-    if way == "COEC":
-        rate = log.clicks_per_list.sum(axis=0) / (log.sessions_per_list @ log.lists.mask)
-        expected = _expected_clicks(log, rate, len(counts.clicks))
+    if way in ("COEC", PLAIN):
+        curve = estimate(log, "click-through" if way == "COEC" else "harvest-all-pairs")
+        expected = _expected_clicks(log, curve.examination, len(counts.clicks))
         return Judged(enough, counts.clicks[enough] / expected[enough])
-    table = dr.judge(log, by=way, min_sessions=LEAST).table
+    if way == DRAWN:
+        judgements = dr.judge(log, propensity=estimate(log, "click-through"), min_sessions=LEAST)
+    else:
+        judgements = dr.judge(log, by=way, min_sessions=LEAST)
+    table = judgements.table
     index = {pair: number for number, pair in enumerate(data.pairs())}
     names = zip(table["query_id"].to_pylist(), table["doc_id"].to_pylist(), strict=True)
     relevance, low, high = (table[name].to_numpy() for name in ("relevance", "low", "high"))
@@ -93,7 +101,7 @@ def judged_by(way: str, log: ClickLog, counts: PairCounts, data: Dataset) -> Jud
 
 
 def _expected_clicks(log: ClickLog, rate: Floats, pairs: int) -> Floats:
-    """Σ_k n_k CTR_k of every pair."""
+    """Σ_k n_k rate_k of every pair."""
     mask = log.lists.mask
     expected = log.sessions_per_list[:, None] * rate
     return np.bincount(log.lists.documents[mask], expected[mask], pairs).astype(np.float64)
