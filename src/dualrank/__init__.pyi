@@ -17,6 +17,8 @@ from .data.log.read_log import read_log as read_log
 from .data.public_sets import load_public as load_public
 from .diagnostics.diagnosis import Diagnosis as Diagnosis
 from .diagnostics.diagnosis import diagnose as diagnose
+from .engines.judgements import Judgements as Judgements
+from .engines.judgements import judge as judge
 from .engines.targets import export as export
 from .errors import DualrankError as DualrankError
 from .evaluation.evaluator import evaluate as evaluate

@@ -26,6 +26,7 @@ COMMANDS = (
     "evaluate",
     "export",
     "propensity",
+    "judge",
     "index",
     "search",
     "features",
@@ -414,7 +415,15 @@ def test_a_model_is_exported_and_its_difference_printed(
     words = ["--log", collection / "clicks.parquet", "--features", collection / "train.txt"]
     code, _, _ = command("export", collection / "dla", "--to", "letor", "--out", labels, *words)
     assert code == 0
-    assert read_letor(labels).grades.max() > 0
+    graded = read_letor(labels)
+    assert set(graded.grades.tolist()) == {0, 1, 2, 3, 4}
+    weights = (tmp_path / "labels.txt.weights").read_text().split()
+    assert len(weights) == graded.document_count
+    code, _, _ = command(
+        "export", collection / "dla", "--to", "letor", "--out", labels, *words, "--grades", 0
+    )
+    assert code == 0
+    assert len(set(read_letor(labels).grades.tolist())) > 5
     code, _, err = command("export", collection / "dla", "--to", "letor", "--out", labels)
     assert code == 2
     assert "needs the click log, and the features of its documents" in err

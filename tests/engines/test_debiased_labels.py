@@ -9,7 +9,7 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.letor.reader import read_letor
 from dualrank.data.letor.writer import write_letor
 from dualrank.data.lists import PADDING, RankedLists
-from dualrank.engines.debiased_labels import debiased_labels
+from dualrank.engines.debiased_labels import debiased_labels, label_documents
 from dualrank.errors import DataError
 from dualrank.propensity.propensity import Propensity
 
@@ -29,6 +29,21 @@ def test_labels_are_weighted_clicks_per_session():
     assert found.ids_of_documents().tolist() == ["a", "b"]
     clipped = debiased_labels(log, data, Propensity.of([1.0, 0.25]), max_weight=2.0)
     assert clipped.grades[1] == pytest.approx((2 * 2 + 1) / 9)
+
+
+def test_weights_are_sessions_as_if_at_the_first_position():
+    """Six sessions at a position that is examined a quarter as often, and three at the first."""
+    lists = RankedLists(np.array([[0, 1], [1, PADDING]], np.int32), np.array([0, 0], np.int32))
+    log = ClickLog(
+        lists,
+        np.array([0, 1], np.int32),
+        np.array([[1, 0], [0, 0]], bool),
+        np.array([6, 3]),
+    )
+    data = Dataset.from_arrays(np.eye(3), [7, 7, 8], doc_ids=["a", "b", "c"])
+    found = label_documents(log, data, Propensity.of([1.0, 0.25]))
+    assert found.weights.tolist() == [6, 6 / 4 + 3]
+    assert found.graded(2).documents.grades.tolist() == [1, 0]
 
 
 def test_labels_are_weighted_by_the_context_of_each_session():

@@ -23,6 +23,9 @@ def export(
     ] = None,
     log: Annotated[str | None, typer.Option(help="The click log, for --to letor.")] = None,
     max_weight: Annotated[float, typer.Option(help="Clips inverse weights.", min=1)] = 1_000.0,
+    grades: Annotated[
+        int, typer.Option(help="Grades of LETOR text: 5 is 0 to 4, 0 means fractional labels.")
+    ] = 5,
     *,
     options: Annotated[LogOptions, Without("contexts")],
     seed: Seed = 0,
@@ -33,8 +36,9 @@ def export(
     ONNX takes raw features and gives scores; it is compared with the model before it is written,
     and refused where they differ by more than 1e-5. LETOR text has the displayed documents of the
     log, each with its clicks per session, weighted by the model's propensities (by context, where
-    the model learned a curve for each), in the place of a grade: LightGBM, XGBoost and others can
-    train on them.
+    the model learned a curve for each), in the place of a grade: cut into whole-number grades where
+    the least order is lost, as LightGBM and XGBoost want them. OUT.weights has a line for each
+    document: the evidence behind its label, in sessions at the first position.
 
     Example: dualrank export model/ --to onnx --out model.onnx
 
@@ -58,6 +62,7 @@ def export(
         documents=documents,
         log=click_log,
         max_weight=max_weight,
+        grades=grades,
         seed=seed,
     )
     answer(as_json, {"file": str(out), **written.facts}, f"{out}: {written.sentence}")

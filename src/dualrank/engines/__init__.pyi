@@ -1,4 +1,6 @@
 from .debiased_labels import debiased_labels as debiased_labels
+from .judgements import Judgements as Judgements
+from .judgements import judge as judge
 from .onnx import export_onnx as export_onnx
 from .target import Export as Export
 from .target import Target as Target

@@ -1,8 +1,13 @@
-"""Debiased clicks in the place of grades, for learners that train on labels."""
+"""Debiased clicks in the place of grades, for learners that train on labels.
+
+Grades are whole numbers unless fractions are asked for, because most learners refuse them:
+LightGBM's `lambdarank` and XGBoost's `rank:ndcg` with its exponential gain do (docs/judgements.md).
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +15,36 @@ from numpy.typing import NDArray
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.letor.writer import write_letor
+from dualrank.engines.grades import check_grades, cut_into_grades
 from dualrank.engines.target import Export, Written
 from dualrank.errors import DataError, SettingsError
+from dualrank.propensity.pair_counts import parts_by_context
 from dualrank.propensity.propensity import Propensity
+from dualrank.storage import write_text
+
+FRACTIONS = 0
+"""The number of grades that stands for labels as they are."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Documents with labels in the place of grades, and the evidence behind each label.
+
+    `weights` are the sessions in which a document would have been examined at the first position,
+    Σ_l n_l P(o_i)/P(o_1): a label's variance falls in proportion to them. A session at the top
+    counts 1, one at the end of the list little.
+    """
+
+    documents: Dataset
+    weights: NDArray[np.float64]
+
+    def graded(self, grades: int) -> Labelled:
+        """The same with whole-number grades from 0, cut where the least order is lost."""
+        documents = self.documents
+        labels, queries = documents.require_grades(), documents.query_of_document
+        found = cut_into_grades(labels, queries, grades, weights=self.weights)
+        whole = replace(documents, grades=found.astype(np.float32), max_grade=float(grades - 1))
+        return replace(self, documents=whole)
 
 
 def debiased_labels(
@@ -26,15 +58,24 @@ def debiased_labels(
     session's own context. In expectation this is P(o_1) P(r_x): relevance, up to one factor for
     all.
     """
+    return label_documents(log, dataset, propensity, max_weight).documents
+
+
+def label_documents(
+    log: ClickLog, dataset: Dataset, propensity: Propensity, max_weight: float = np.inf
+) -> Labelled:
+    """What `debiased_labels` gives, with the evidence behind each label."""
     depth = log.lists.depth
     if propensity.depth < depth:
         raise DataError(
             f"lists show {depth} documents, but the propensity knows {propensity.depth} positions"
         )
     mask, sessions = log.lists.mask, log.sessions_per_list
-    weighted = np.zeros(mask.shape)
-    for part, curve in _by_context(log, propensity):
-        weighted += part.clicks_per_list * np.minimum(curve.weights[:depth], max_weight)
+    weighted, examined = np.zeros(mask.shape), np.zeros(mask.shape)
+    for part, curve in parts_by_context(log, propensity):
+        inverse = np.minimum(curve.weights[:depth], max_weight)
+        weighted += part.clicks_per_list * inverse
+        examined += part.sessions_per_list[:, None] / inverse
     shown = log.lists.documents[mask]
     clicks = np.bincount(shown, weighted[mask], dataset.document_count)
     times = np.bincount(
@@ -43,31 +84,38 @@ def debiased_labels(
     labels = np.divide(clicks, times, out=np.zeros_like(clicks), where=times > 0)
     grades = labels.astype(np.float32)
     graded = replace(dataset, grades=grades, max_grade=float(grades.max()))
-    return _displayed(graded, times > 0)
+    evidence = np.bincount(shown, examined[mask], dataset.document_count).astype(np.float64)
+    return Labelled(_displayed(graded, times > 0), evidence[times > 0])
 
 
 def to_letor(asked: Export) -> Written:
-    """The target `letor`: the displayed documents of a log with their debiased labels."""
+    """The target `letor`: the displayed documents of a log with their debiased labels.
+
+    The evidence behind the labels goes to a second file, one number a line.
+    """
     propensity = asked.model.propensity
     if propensity is None:
         method = asked.model.training.get("method", "such")
         raise SettingsError(f"a model of method {method} has no propensities to debias clicks with")
     if asked.log is None or asked.documents is None:
         raise SettingsError("LETOR text needs the click log, and the features of its documents")
-    labelled = debiased_labels(asked.log, asked.documents, propensity, asked.max_weight)
-    write_letor(labelled, asked.out)
-    return Written(str(labelled), {"documents": labelled.document_count})
+    if asked.grades != FRACTIONS:
+        check_grades(asked.grades)
+    labelled = label_documents(asked.log, asked.documents, propensity, asked.max_weight)
+    if asked.grades != FRACTIONS:
+        labelled = labelled.graded(asked.grades)
+    documents, weights = labelled.documents, weights_file(asked.out)
+    write_letor(documents, asked.out)
+    write_text(weights, "".join(f"{weight:.9g}\n" for weight in labelled.weights.tolist()))
+    return Written(
+        f"{documents}, weights in {weights}",
+        {"documents": documents.document_count, "weights": str(weights)},
+    )
 
 
-def _by_context(log: ClickLog, propensity: Propensity) -> list[tuple[ClickLog, Propensity]]:
-    """The parts of a log that have curves of their own, or the whole with the common one."""
-    if propensity.context is None:
-        return [(log, propensity)]
-    curves, column = propensity.by_context, log.column(propensity.context)
-    return [
-        (log.take_rows(np.flatnonzero(column.codes == code)), curves.get(name, propensity))
-        for code, name in enumerate(column.names)
-    ]
+def weights_file(out: Path) -> Path:
+    """Where the evidence behind the labels of a file goes."""
+    return out.with_name(out.name + ".weights")
 
 
 def _displayed(dataset: Dataset, shown: NDArray[np.bool_]) -> Dataset:

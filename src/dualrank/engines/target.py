@@ -9,18 +9,23 @@ from typing import Any
 
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
+from dualrank.engines.grades import GRADES
 from dualrank.learning.model import Model
 
 
 @dataclass(frozen=True, eq=False)
 class Export:
-    """A model and where it should go, with the documents and the log that some targets need."""
+    """A model and where it should go, with the documents and the log that some targets need.
+
+    `grades` is the number of grades that labels are cut into, 0 for labels as they are.
+    """
 
     model: Model
     out: Path
     documents: Dataset | None = None
     log: ClickLog | None = None
     max_weight: float = 1_000.0
+    grades: int = GRADES
     seed: int = 0
 
 

@@ -45,7 +45,7 @@ def extract_relevance(log: ClickLog, plan: Plan) -> tuple[ClickLog, NDArray[np.f
     kept = log.take_lists(enough)
     model.fit(kept)
     shown = model.fitted.observations > 0
-    values = np.where(shown, _label(model, name).values, 0.0)
+    values = np.where(shown, label_of_model(model, name).values, 0.0)
     return kept, scaled_to_clicks(values.astype(np.float32), kept)
 
 
@@ -54,7 +54,8 @@ def model_of_label(name: str) -> ClickModel:
     return click_model(name.partition(":")[0])
 
 
-def _label(model: ClickModel, name: str) -> PairParameter:
+def label_of_model(model: ClickModel, name: str) -> PairParameter:
+    """What a label such as `ubm` or `dbn:attraction` says of every pair of a fitted model."""
     parameter, known = name.partition(":")[2], model.fitted.pairs
     if not parameter:
         return model.relevance_of_pairs()
