@@ -1,0 +1,188 @@
+"""What trees cost: a step of ours beside a tree of LightGBM's and of XGBoost's own rankers.
+
+    python -m benchmarks.trees [--train] [--impressions ROUNDS]
+
+On a log of the paper's size (3,268,177 sessions on 71,106 lists of ten, 33 features), in one thread
+and in turn, so that a busy machine slows all alike:
+
+- *a step* of ours (two trees, each on half of the rows) by naive training, dual learning and
+  likelihood, against one tree of LightGBM's `lambdarank` on the same rows with as many leaves; the
+  limit is 1.3;
+- one tree of XGBoost's grown on the same slopes, against one of LightGBM's.
+
+With `--train` 300 steps of dual learning from beginning to end, with the peak of memory; with
+`--impressions` so many trees of `lambdarank` on one row per impression, as a log lies in files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import time
+from collections.abc import Callable
+
+import lightgbm
+import numpy as np
+import torch
+import xgboost
+
+import dualrank as dr
+from benchmarks.log_reduction import paper_log
+from benchmarks.timing import seconds
+from dualrank.corrections import Correction, DualLearning, Naive
+from dualrank.corrections.likelihood import Likelihood
+from dualrank.data.click_log import ClickLog
+from dualrank.learning import LoggedClicks, Loop
+from dualrank.rankers.grown_tree import Grower
+
+TREES = dr.Trees(features=1.0)
+SETTINGS = dr.TrainingSettings(device="cpu")
+ROUNDS, LIMIT = 15, 1.3
+LAMBDARANK = {
+    "objective": "lambdarank",
+    "num_leaves": TREES.leaves,
+    "learning_rate": 0.05,
+    "num_threads": 1,
+    "force_col_wise": True,
+    "verbosity": -1,
+}
+
+
+def loop_of(log: ClickLog, data: dr.Dataset, correction: Correction) -> Loop:
+    """A training by a correction, before its first step."""
+    ranker = TREES.build(data.feature_count)
+    return Loop(ranker, torch.from_numpy(data.features), LoggedClicks(log), correction, SETTINGS)
+
+
+def lambdarank(log: ClickLog, data: dr.Dataset) -> Callable[[], object]:
+    """One tree of LightGBM's own, on a row for every document displayed, clicked or not."""
+    clicks = log.clicks_per_list
+    mask = log.lists.mask & clicks.any(axis=1)[:, None]
+    clicked = np.bincount(log.lists.documents[mask], clicks[mask], data.document_count)
+    rows = np.unique(log.lists.documents[mask])
+    groups = np.unique(data.query_of_document[rows], return_counts=True)[1]
+    dataset = lightgbm.Dataset(
+        data.features[rows], (clicked[rows] > 0).astype(int), group=groups, params=LAMBDARANK
+    ).construct()
+    booster = lightgbm.Booster(LAMBDARANK, dataset)
+    print(f"{len(rows):,} rows, {log.lists.mask.sum():,} places of {len(log.lists):,} lists")
+    return booster.update
+
+
+def steps(log: ClickLog, data: dr.Dataset) -> bool:
+    """A step against a tree."""
+    depth, theirs = log.lists.depth, lambdarank(log, data)
+    holds = True
+    for name, correction in (
+        ("naive", Naive()),
+        ("dual learning", DualLearning(depth, SETTINGS)),
+        ("likelihood", Likelihood(depth, SETTINGS)),
+    ):
+        loop = loop_of(log, data, correction)
+        loop.step()
+        ratios = [seconds(loop.step) / seconds(theirs) for _ in range(ROUNDS)]
+        ratio = float(np.median(ratios))
+        holds &= ratio <= LIMIT
+        print(
+            f"a step of {name} takes {ratio:.2f} of a tree of lambdarank "
+            f"({np.quantile(ratios, 0.25):.2f}–{np.quantile(ratios, 0.75):.2f}), limit {LIMIT}: "
+            f"{'holds' if ratio <= LIMIT else 'FAILS'}",
+            flush=True,
+        )
+    return holds
+
+
+def libraries(log: ClickLog, data: dr.Dataset) -> None:
+    """One tree on the same slopes, by either library."""
+    rows = np.unique(log.lists.documents[log.lists.mask])
+    features = data.features[rows]
+    rng = np.random.default_rng(0)
+    slope = (features[:, 0] + rng.normal(size=len(rows))).astype(np.float32)
+    curvature = np.ones(len(rows), np.float32)
+    grower = Grower(features, TREES.growing(0.05), 1)
+    matrix = xgboost.QuantileDMatrix(features, nthread=1)
+    settings = {
+        "tree_method": "hist",
+        "grow_policy": "lossguide",
+        "max_depth": 0,
+        "max_leaves": TREES.leaves,
+        "eta": 0.05,
+        "base_score": 0.0,
+        "nthread": 1,
+    }
+    booster = xgboost.Booster(settings, [matrix])
+
+    def by_xgboost() -> None:
+        booster.boost(matrix, booster.num_boosted_rounds(), slope, curvature)
+
+    ratios = [
+        seconds(by_xgboost) / seconds(lambda: grower.grow(slope, curvature, 0))
+        for _ in range(ROUNDS)
+    ]
+    print(f"a tree of XGBoost's takes {np.median(ratios):.2f} of one of LightGBM's", flush=True)
+
+
+def memory() -> float:
+    """The peak of this process, in gigabytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def train(log: ClickLog, data: dr.Dataset) -> None:
+    """Dual learning from beginning to end."""
+    before, start = memory(), time.perf_counter()
+    model = dr.fit(log, data, method="dla", ranker=dr.Trees(), device="cpu")
+    print(
+        f"300 steps of dual learning took {time.perf_counter() - start:.0f} s, with "
+        f"{model.training['history']['best_step']} kept; the peak of memory went from "
+        f"{before:.1f} to {memory():.1f} GB",
+        flush=True,
+    )
+
+
+def impressions(log: ClickLog, data: dr.Dataset, rounds: int) -> None:
+    """`lambdarank` on single impressions."""
+    before = memory()
+    session = np.repeat(np.arange(len(log.counts)), log.counts)
+    shown = log.lists.documents[log.list_of[session]]
+    mask = shown >= 0
+    start = time.perf_counter()
+    dataset = lightgbm.Dataset(
+        data.features[shown[mask]],
+        log.clicks[session][mask].astype(np.int8),
+        group=mask.sum(axis=1),
+        position=np.nonzero(mask)[1],
+        params=LAMBDARANK,
+    ).construct()
+    made = time.perf_counter() - start
+    booster = lightgbm.Booster(LAMBDARANK, dataset)
+    taken = seconds(lambda: [booster.update() for _ in range(rounds)])
+    print(
+        f"{mask.sum():,} impressions: LightGBM took {made:.0f} s to cut features into bins and "
+        f"{taken / rounds:.1f} s for each of {rounds} trees; the peak of memory went from "
+        f"{before:.1f} to {memory():.1f} GB",
+        flush=True,
+    )
+
+
+def main() -> int:
+    """Print what was asked for; 1 if a limit fails."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--train", action="store_true")
+    parser.add_argument("--impressions", type=int, metavar="ROUNDS")
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    data, log = paper_log()
+    if asked.train:
+        train(log, data)
+    elif asked.impressions:
+        impressions(log, data, asked.impressions)
+    else:
+        holds = steps(log, data)
+        libraries(log, data)
+        return int(not holds)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
