@@ -22,7 +22,8 @@ from dualrank.learning.model import Model
 from dualrank.rankers.forest import LEAF, Forest
 
 TOLERANCE = 1e-5
-SAMPLE = 1_000
+SAMPLE, MOST = 1_000, 10_000
+"""How many documents are drawn, and how many are taken of those that are given."""
 FAR_FOR_TREES, FAR_FOR_LAYERS = 3e38, 1e4
 """The second in standard deviations: the scores of networks should stay finite."""
 MISSING_SHARE = 0.2
@@ -47,18 +48,21 @@ def draw_sample(
     documents: Dataset | Features | None = None,
     *,
     seed: int = 0,
-    count: int = SAMPLE,
     gap: float = 0.0,
 ) -> Sample:
-    """So many documents for a model; values near a threshold are at least `gap` away from it.
+    """Documents that try a model, at least a thousand.
 
-    Those exactly on a threshold are kept unless it is nearer to 0 than that.
+    Values near a threshold are at least `gap` away from it; those exactly on it are kept, unless it
+    is nearer to 0 than that.
     """
     rng = np.random.default_rng(seed)
     scaler, forest = model.scaler, model.ranker.forest()
     given = documents.features if isinstance(documents, Dataset) else documents
+    count = SAMPLE
     if given is not None and len(given):
-        features = given[rng.choice(len(given), count)].astype(np.float32)
+        count = min(max(len(given), SAMPLE), MOST)
+        chosen = np.resize(rng.permutation(len(given)), count)
+        features = given[chosen].astype(np.float32)
     elif forest is not None:
         features = rng.normal(size=(count, scaler.input_count)).astype(np.float32)
     else:
@@ -69,11 +73,11 @@ def draw_sample(
         features[missing & (rng.random((count, 1)) < 1 / 4)] = np.nan
     extreme = rng.random(count) < 1 / 4
     rows = np.flatnonzero(extreme)
-    chosen = rng.integers(len(scaler.kept), size=len(rows))
+    column = rng.integers(len(scaler.kept), size=len(rows))
     far = np.full(len(rows), FAR_FOR_TREES)
     if forest is None and scaler.kind != "log":
-        far = FAR_FOR_LAYERS * (np.abs(scaler.shift) + 1 / scaler.scale)[chosen]
-    features[rows, scaler.kept[chosen]] = far * rng.choice([-1, 1], len(rows))
+        far = FAR_FOR_LAYERS * (np.abs(scaler.shift) + 1 / scaler.scale)[column]
+    features[rows, scaler.kept[column]] = far * rng.choice([-1, 1], len(rows))
     return Sample(features, extreme)
 
 
