@@ -18,11 +18,11 @@ MISSING = pytest.mark.parametrize("missing", ["own", "zero"])
 @WAYS
 @MISSING
 def test_lightgbm_scores_as_the_model_does(tree_model, awkward_documents, tmp_path, how, missing):
-    model = tree_model(how, missing=missing, names=(*"abcdefgh", "of two words"))
+    model = tree_model(how, missing=missing, names=(*"abcdefg", "[h]", "of two words"))
     written = export(model, "lightgbm", tmp_path / "m.txt")
     booster = lightgbm.Booster(model_file=tmp_path / "m.txt")
     assert booster.num_trees() == len(model.ranker.forest())
-    assert booster.feature_name() == [*"abcdefgh", "of_two_words"]
+    assert booster.feature_name() == [*"abcdefg", "_h_", "of_two_words"]
     x = awkward_documents(model, above=1e-34)  # what is nearer to 0, LightGBM takes for 0
     np.testing.assert_allclose(booster.predict(x), model.predict(x), rtol=1e-5, atol=1e-5)
     assert written.facts["max_difference"] <= 1e-5
@@ -70,6 +70,12 @@ def test_xgboost_writes_the_model_again_as_it_was(tree_model, tmp_path):
             np.float32(one["split_conditions"]), np.float32(two["split_conditions"])
         )
     assert again["learner"]["feature_types"] == ["float"] * 9
+
+
+def test_names_that_xgboost_refuses_are_changed(tree_model, tmp_path):
+    export(tree_model(names=(*"abcdefgh", "i[0]<1")), "xgboost", tmp_path / "m.json")
+    booster = xgboost.Booster(model_file=tmp_path / "m.json")
+    assert booster.feature_names == [*"abcdefgh", "i_0__1"]
 
 
 @pytest.mark.parametrize("target", ["lightgbm", "xgboost"])

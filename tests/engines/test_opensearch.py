@@ -105,6 +105,14 @@ def test_the_feature_set_names_what_the_model_looks_at_and_waits_for_queries(tre
     assert template["featureset"]["features"][0]["template"] == {"put the query of a here": {}}
 
 
+def test_a_feature_set_that_is_there_keeps_its_queries(tree_model, tmp_path):
+    export(tree_model(), "opensearch", tmp_path / "m.json")
+    (tmp_path / "m.featureset.json").write_text("mine")
+    written = export(tree_model(), "opensearch", tmp_path / "m.json")
+    assert (tmp_path / "m.featureset.json").read_text() == "mine"
+    assert "m.featureset.json, which was there and was kept, has the 7 features" in written.sentence
+
+
 @pytest.mark.parametrize(
     ("ranker", "scaling", "sentence"),
     [

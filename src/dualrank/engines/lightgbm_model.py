@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import numpy as np
@@ -17,6 +18,7 @@ from dualrank.storage import write_text
 
 MISSING_IS_NAN, MISSING_GOES_LEFT = 8, 2
 """Bits of a node's decision type."""
+NOT_IN_NAMES = re.compile(r'[\s",:\[\]{}]')
 TAKEN_FOR_ZERO = 1e-34
 """More than 1e-35, below which LightGBM takes values for 0."""
 
@@ -42,7 +44,7 @@ def to_lightgbm(asked: Export) -> Written:
 def model_text(model: Model) -> str:
     """LightGBM's text format, version 4: a header, and a block for every tree."""
     forest = require_trees(model, "LightGBM's model file")
-    names = ["_".join(name.split()) for name in feature_names(model)]
+    names = [NOT_IN_NAMES.sub("_", name) for name in feature_names(model)]
     header = {
         "version": "v4",
         "num_class": 1,

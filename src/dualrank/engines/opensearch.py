@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dualrank.engines.compared_json import write_compared
-from dualrank.engines.contents import FloatScaling, beside, is_linear, kept_names
+from dualrank.engines.contents import FloatScaling, Template, is_linear, kept_names
 from dualrank.engines.evaluators import opensearch
 from dualrank.engines.target import Export, Written
 from dualrank.engines.trees import (
@@ -26,7 +26,6 @@ from dualrank.engines.trees import (
 from dualrank.errors import SettingsError
 from dualrank.learning.model import Model
 from dualrank.rankers.forest import Forest
-from dualrank.storage import write_text
 
 WHAT = "OpenSearch's model"
 
@@ -48,17 +47,17 @@ def to_opensearch(asked: Export) -> Written:
         opensearch.score,
         constant=constant,
     )
-    template = beside(asked.out, "featureset.json")
-    write_text(template, json.dumps(_feature_set(names), indent=1) + "\n")
+    text = json.dumps(_feature_set(names), indent=1) + "\n"
+    template = Template.write(asked.out, "featureset.json", text)
     return Written(
         f"the body of POST _ltr/_featureset/SET/_createmodel; its scores differ from the model's "
-        f"by at most {apart:.2g} of the score; {template.name} has the {len(names)} features that "
+        f"by at most {apart:.2g} of the score; {template} has the {len(names)} features that "
         f"SET must have{_about_missing(forest)}",
         {
             "max_difference": apart,
             "type": definition["type"],
             "features": names,
-            "feature_set": str(template),
+            "feature_set": str(template.path),
         },
     )
 

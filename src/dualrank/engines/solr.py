@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrank.engines.compared_json import write_compared
-from dualrank.engines.contents import FloatScaling, beside, is_linear, kept_names
+from dualrank.engines.contents import FloatScaling, Template, is_linear, kept_names
 from dualrank.engines.evaluators import solr
 from dualrank.engines.target import Export, Written
 from dualrank.engines.trees import missing_counts_as_zero, nested, require_splits, used_features
@@ -21,7 +21,6 @@ from dualrank.errors import SettingsError
 from dualrank.learning.model import Model
 from dualrank.rankers.forest import Forest
 from dualrank.rankers.ranker import Layer
-from dualrank.storage import write_text
 
 ACTIVATIONS = {
     None: "identity",
@@ -42,18 +41,18 @@ def to_solr(asked: Export) -> Written:
         asked, "Solr's model", content, solr.score, constant=constant, gap=float(SLACK)
     )
     names = [each["name"] for each in content["features"]]
-    template = beside(asked.out, "features.json")
-    write_text(template, json.dumps(_feature_store(names), indent=1) + "\n")
+    text = json.dumps(_feature_store(names), indent=1) + "\n"
+    template = Template.write(asked.out, "features.json", text)
     kind = content["class"].rpartition(".")[2]
     return Written(
         f"a {kind} for schema/model-store; its scores differ from the model's by at most "
-        f"{apart:.2g} of the score; {template.name} has the {len(names)} features that "
+        f"{apart:.2g} of the score; {template} has the {len(names)} features that "
         "schema/feature-store must have",
         {
             "max_difference": apart,
             "class": kind,
             "features": names,
-            "feature_store": str(template),
+            "feature_store": str(template.path),
         },
     )
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from dualrank.engines.compared_json import write_compared
-from dualrank.engines.contents import beside, feature_names, kept_names
+from dualrank.engines.contents import Template, feature_names, kept_names
 from dualrank.engines.evaluators import vespa
 from dualrank.engines.onnx import export_onnx
 from dualrank.engines.target import Export, Written
 from dualrank.engines.trees import nested, require_splits, used_features
 from dualrank.rankers.forest import Forest
-from dualrank.storage import require_suffix, write_text
+from dualrank.storage import require_suffix
 
 FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 BEYOND_FLOAT32 = 1e39
@@ -38,13 +38,12 @@ def to_vespa(asked: Export) -> Written:
         content = _dump(forest, names, columns.tolist())
         apart = write_compared(asked, "Vespa's expression", content, vespa.score)
         lines = _tree_profile(asked.out.name, names)
-    profile = beside(asked.out, "rank-profile.txt")
-    write_text(profile, lines)
+    profile = Template.write(asked.out, "rank-profile.txt", lines)
     return Written(
         f"for the directory models/ of an application; its scores differ from the model's by at "
-        f"most {apart:.2g} of the score; {profile.name} has the rank profile, with the "
+        f"most {apart:.2g} of the score; {profile} has the rank profile, with the "
         f"{len(names)} features that it needs",
-        {"max_difference": apart, "features": names, "rank_profile": str(profile)},
+        {"max_difference": apart, "features": names, "rank_profile": str(profile.path)},
     )
 
 
@@ -105,12 +104,12 @@ def _onnx_profile(file: str, names: list[str]) -> str:
     return (
         "rank-profile dualrank {\n"
         f"{_functions(names)}"
-        "    function features() {\n"
+        "    function dualrank_features() {\n"
         f"        expression: tensor<float>(d0[1],d1[{len(names)}]):[[{', '.join(names)}]]\n"
         "    }\n"
         "    onnx-model dualrank {\n"
         f"        file: models/{file}\n"
-        '        input "features": features\n'
+        '        input "features": dualrank_features\n'
         '        output "score": score\n'
         "    }\n"
         "    first-phase {\n        expression: nativeRank\n    }\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from dualrank.learning.model import Model
 from dualrank.rankers.forest import LEAF, Forest
 from dualrank.storage import require_suffix, write_text
 
+NOT_IN_NAMES = re.compile(r"[\[\]<]")
 NO_PARENT = 2_147_483_647
 
 
@@ -29,8 +31,7 @@ def to_xgboost(asked: Export) -> Written:
 
         booster = xgboost.Booster()
         booster.load_model(bytearray(text.encode()))
-        names = feature_names(asked.model)
-        matrix = xgboost.DMatrix(features, feature_names=names, nthread=1)
+        matrix = xgboost.DMatrix(features, feature_names=_names(asked.model), nthread=1)
         return np.asarray(booster.predict(matrix))
 
     apart = compare_if_installed(asked, "xgboost", "XGBoost", score)
@@ -44,7 +45,7 @@ def to_xgboost(asked: Export) -> Written:
 def model_json(model: Model) -> dict[str, Any]:
     """What `save_model` writes, of version 3; the objective says that scores are sums of leaves."""
     forest = require_trees(model, "XGBoost's model file")
-    names, count = feature_names(model), len(forest)
+    names, count = _names(model), len(forest)
     trees = [
         _tree(forest, root, number, model.scaler.kept.tolist(), len(names))
         for number, root in enumerate(forest.roots.tolist())
@@ -70,6 +71,10 @@ def model_json(model: Model) -> dict[str, Any]:
         "objective": {"name": "rank:pairwise", "lambdarank_param": {}},
     }
     return {"learner": learner, "version": [3, 0, 0]}
+
+
+def _names(model: Model) -> list[str]:
+    return [NOT_IN_NAMES.sub("_", name) for name in feature_names(model)]
 
 
 def _tree(forest: Forest, root: int, number: int, kept: list[int], inputs: int) -> dict[str, Any]:

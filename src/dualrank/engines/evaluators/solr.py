@@ -53,8 +53,7 @@ def _network(layers: Any, h: Values) -> NDArray[np.float32]:
         out = np.tile(np.array(layer["bias"], np.float32), (len(h), 1))
         for column, weights in enumerate(np.array(layer["matrix"], np.float32).T):
             out += h[:, column, None] * weights
-        with np.errstate(over="ignore"):
-            h = ACTIVATIONS[layer["activation"]](out)
+        h = ACTIVATIONS[layer["activation"]](out)
     return h[:, 0]
 
 

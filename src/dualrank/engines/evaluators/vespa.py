@@ -21,8 +21,7 @@ def score(dump: Any, columns: dict[str, Values], count: int) -> NDArray[np.float
 
     def split(node: Node, rows: NDArray[np.int64]) -> tuple[NDArray[np.bool_], Node, Node]:
         x = columns[names[node["split_feature"]]][rows]
-        with np.errstate(over="ignore"):
-            threshold = np.float32(node["threshold"])
+        threshold = np.float32(node["threshold"])
         goes = ~(x >= threshold) if node["default_left"] else x < threshold
         return goes, node["left_child"], node["right_child"]
 
