@@ -61,7 +61,10 @@ def score_trees(model, document):
     for tree in model["params"]["trees"]:
         node = tree["root"]
         while "feature" in node:
-            goes_left = F(document[node["feature"]]) <= F(node["threshold"]) + F(1e-6)
+            x = F(document[node["feature"]])
+            goes_left = x <= F(node["threshold"]) + F(1e-6)
+            if np.isnan(x):
+                goes_left = node["missing"] == "left"
             node = node["left"] if goes_left else node["right"]
         total += F(tree["weight"]) * F(node["value"])
     return total
@@ -77,6 +80,7 @@ def test_trees_score_as_the_model_does(tree_model, awkward_documents, tmp_path, 
     written = export(model, "solr", tmp_path / "m.json")
     stored = json.loads((tmp_path / "m.json").read_text())
     assert stored["class"] == "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
+    assert "missing" not in stored["params"]["trees"][0]["root"]
     x = awkward_documents(model, missing=False, above=3e-6)
     found = [score_trees(stored, named(row)) for row in x]
     np.testing.assert_allclose(found, model.predict(x), rtol=1e-5, atol=1e-5)
@@ -92,9 +96,20 @@ def test_missing_values_that_count_as_zero_are_zeros_in_solr(tree_model, tmp_pat
     assert zeros == pytest.approx(float(model.predict(x)[0]), rel=1e-5)
 
 
-def test_trees_that_know_missing_values_are_refused(tree_model, tmp_path):
-    with pytest.raises(SettingsError, match=r"no way for missing values, .* gaps are filled"):
-        export(tree_model(missing="own"), "solr", tmp_path / "m.json")
+@pytest.mark.parametrize("how", ["random", "grown"])
+def test_missing_values_go_their_own_way_where_trees_know_one(
+    tree_model, awkward_documents, tmp_path, how
+):
+    model = tree_model(how, missing="own")
+    written = export(model, "solr", tmp_path / "m.json")
+    stored = json.loads((tmp_path / "m.json").read_text())
+    assert stored["params"]["isNullSameAsZero"] is False
+    x = awkward_documents(model, above=3e-6)
+    found = [score_trees(stored, named(row)) for row in x]
+    np.testing.assert_allclose(found, model.predict(x), rtol=1e-5, atol=1e-5)
+    assert "needs Solr 9.2 and features that default to NaN" in written.sentence
+    template = json.loads((tmp_path / "m.features.json").read_text())
+    assert {each["params"]["defaultValue"] for each in template} == {"NaN"}
 
 
 def test_thresholds_are_met_exactly_wherever_float32_can():

@@ -31,6 +31,7 @@ ACTIVATIONS = {
 }
 SLACK = np.float32(1e-6)
 """What Solr adds to every threshold."""
+NULLS = "; missing values go their own way, which needs Solr 9.2 and features that default to NaN"
 
 
 def to_solr(asked: Export) -> Written:
@@ -41,13 +42,14 @@ def to_solr(asked: Export) -> Written:
         asked, "Solr's model", content, solr.score, constant=constant, gap=float(SLACK)
     )
     names = [each["name"] for each in content["features"]]
-    text = json.dumps(_feature_store(names), indent=1) + "\n"
+    has_nulls = "isNullSameAsZero" in content["params"]
+    text = json.dumps(_feature_store(names, has_nulls), indent=1) + "\n"
     template = Template.write(asked.out, "features.json", text)
     kind = content["class"].rpartition(".")[2]
     return Written(
         f"a {kind} for schema/model-store; its scores differ from the model's by at most "
         f"{apart:.2g} of the score; {template} has the {len(names)} features that "
-        "schema/feature-store must have",
+        f"schema/feature-store must have{NULLS if has_nulls else ''}",
         {
             "max_difference": apart,
             "class": kind,
@@ -97,27 +99,27 @@ def _content(model: Model, name: str) -> tuple[dict[str, Any], float]:
 
 
 def _trees(forest: Forest, names: list[str], name: str) -> dict[str, Any]:
-    if not missing_counts_as_zero(forest):
-        raise SettingsError(
-            "Solr has no way for missing values, and this model's trees have learned one: train "
-            "on features whose gaps are filled, or export to elasticsearch, opensearch or vespa"
-        )
+    """Missing values are 0 to Solr, unless a model says otherwise and every split where they go."""
+    as_zero = missing_counts_as_zero(forest)
     thresholds = before_slack(forest.threshold)
 
     def leaf(node: int) -> dict[str, Any]:
         return {"value": str(float(forest.value[node]))}
 
     def split(node: int, left: Any, right: Any) -> dict[str, Any]:
+        goes = {} if as_zero else {"missing": "left" if forest.missing_left[node] else "right"}
         return {
             "feature": names[forest.feature[node]],
             "threshold": str(float(thresholds[node])),
+            **goes,
             "left": left,
             "right": right,
         }
 
     trees = [{"weight": "1.0", "root": root} for root in nested(forest, leaf, split)]
     features = [{"name": names[column]} for column in used_features(forest)]
-    return _model("MultipleAdditiveTreesModel", name, features, {"trees": trees})
+    nulls = {} if as_zero else {"isNullSameAsZero": False}
+    return _model("MultipleAdditiveTreesModel", name, features, {**nulls, "trees": trees})
 
 
 def before_slack(thresholds: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -137,7 +139,7 @@ def before_slack(thresholds: NDArray[np.float32]) -> NDArray[np.float32]:
         to = trial + SLACK
         nearer = (to >= thresholds) & (to < reached) & ((to < 0) | (thresholds >= 0))
         best, reached = np.where(nearer, trial, best), np.where(nearer, to, reached)
-        trial = np.nextafter(trial, np.float32(np.inf))
+        trial = _next(trial)
     return np.where(np.isnan(best), _just_below_zero(first), best)
 
 
@@ -146,8 +148,13 @@ def _just_below_zero(trial: NDArray[np.float32]) -> NDArray[np.float32]:
     best = trial
     for _ in range(8):
         best = np.where(trial + SLACK < 0, trial, best)
-        trial = np.nextafter(trial, np.float32(np.inf))
+        trial = _next(trial)
     return best
+
+
+def _next(numbers: NDArray[np.float32]) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        return np.nextafter(numbers, np.float32(np.inf))
 
 
 def _model(kind: str, name: str, features: list[Any], params: Any) -> dict[str, Any]:
@@ -166,13 +173,14 @@ def _norm(mean: np.float32, spread: np.float32) -> dict[str, Any]:
     }
 
 
-def _feature_store(names: list[str]) -> list[dict[str, Any]]:
+def _feature_store(names: list[str], has_nulls: bool) -> list[dict[str, Any]]:
     """The query of each feature is a placeholder that Solr refuses, lest it be forgotten."""
+    default = {"defaultValue": "NaN"} if has_nulls else {}
     return [
         {
             "name": name,
             "class": "org.apache.solr.ltr.feature.SolrFeature",
-            "params": {"q": f"{{!put-the-query-of-{name}-here}}"},
+            "params": {"q": f"{{!put-the-query-of-{name}-here}}", **default},
         }
         for name in names
     ]

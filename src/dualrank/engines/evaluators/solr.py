@@ -1,7 +1,8 @@
 """Solr's module ltr: the JSON of a model, scored by the rules of its classes.
 
-All is float32. A feature has a value for every document (its default, mostly 0, where there is
-none), which its `norm` scales first. A tree goes left where x ≤ threshold + 1e-6.
+All is float32. A feature has a value for every document (0 where there is none), which its `norm`
+scales first. A tree goes left where x ≤ threshold + 1e-6. In a model with `isNullSameAsZero` false,
+a value that is missing stays so, and goes where `missing` says.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ ACTIVATIONS: dict[str, Callable[[Values], Values]] = {
 
 def score(model: Any, columns: dict[str, Values], count: int) -> NDArray[np.float32]:
     """The scores that a model gives `count` documents."""
-    values = {each["name"]: _normed(each, columns[each["name"]]) for each in model["features"]}
     kind, params = model["class"].rpartition(".")[2], model["params"]
+    if params.get("isNullSameAsZero", True):
+        columns = {name: np.nan_to_num(x, nan=0.0) for name, x in columns.items()}
+    values = {each["name"]: _normed(each, columns[each["name"]]) for each in model["features"]}
     total = np.zeros(count, np.float32)
     if kind == "LinearModel":
         for name, x in values.items():
@@ -41,7 +44,6 @@ def score(model: Any, columns: dict[str, Values], count: int) -> NDArray[np.floa
 
 
 def _normed(feature: Any, x: Values) -> Values:
-    x = np.nan_to_num(x, nan=0.0)
     if "norm" not in feature:
         return x
     params = feature["norm"]["params"]
@@ -59,7 +61,9 @@ def _network(layers: Any, h: Values) -> NDArray[np.float32]:
 
 def _tree(root: Node, columns: dict[str, Values], count: int) -> NDArray[np.float32]:
     def split(node: Node, rows: NDArray[np.int64]) -> tuple[NDArray[np.bool_], Node, Node]:
-        goes = columns[node["feature"]][rows] <= np.float32(node["threshold"]) + SLACK
+        x = columns[node["feature"]][rows]
+        goes = x <= np.float32(node["threshold"]) + SLACK
+        goes = np.where(np.isnan(x), node.get("missing") == "left", goes)
         return goes, node["left"], node["right"]
 
     def leaf(node: Node) -> float | None:
