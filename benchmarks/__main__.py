@@ -14,6 +14,7 @@ MODULES = (
     "documents",
     "diagnose",
     "contexts",
+    "exports",
 )
 
 

@@ -21,7 +21,7 @@ def test_python_example_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_links_of_the_docs_lead_somewhere() -> None:
-    pages = [README, *README.parent.glob("docs/*.md"), README.parent / "CONTRIBUTING.md"]
+    pages = [README, *README.parent.glob("docs/**/*.md"), README.parent / "CONTRIBUTING.md"]
     for page in pages:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"

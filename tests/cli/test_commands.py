@@ -411,6 +411,12 @@ def test_a_model_is_exported_and_its_difference_printed(
     code, text, _ = command("export", collection / "dla", "--to", "onnx", "--out", out, "--json")
     assert code == 0
     assert 0 <= json.loads(text)["max_difference"] <= 1e-5
+    code, text, _ = command("export", collection / "dla", "--to", "vespa", "--out", out)
+    assert code == 0
+    assert "model.rank-profile.txt has the rank profile" in text
+    code, _, err = command("export", collection / "dla", "--to", "solr", "--out", out)
+    assert code == 2
+    assert err.rstrip().endswith("Solr has no elu: train with --activation relu")
     labels = tmp_path / "labels.txt"
     words = ["--log", collection / "clicks.parquet", "--features", collection / "train.txt"]
     code, _, _ = command("export", collection / "dla", "--to", "letor", "--out", labels, *words)

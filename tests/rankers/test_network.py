@@ -13,6 +13,14 @@ from dualrank.rankers.ranking_svm import RankingSVM
 torch.set_num_threads(1)
 
 SHAPES = pytest.mark.parametrize("hidden", [(), (4,), (5, 3), (8, 4, 2)])
+ACTIVATIONS = {
+    "elu": nn.ELU(),
+    "relu": nn.ReLU(),
+    "leaky-relu": nn.LeakyReLU(0.01),
+    "tanh": nn.Tanh(),
+    "sigmoid": nn.Sigmoid(),
+}
+EACH = pytest.mark.parametrize("activation", ACTIVATIONS)
 OUTPUTS = pytest.mark.parametrize("elu_output", [False, True])
 
 
@@ -40,7 +48,9 @@ def plain(network):
         layer = nn.Linear(weight.shape[1], weight.shape[0]).to(weight.dtype)
         layer.weight.data, layer.bias.data = weight.data.clone(), bias.data.clone()
         layers.append(layer)
-        if index < len(network.weights) - 1 or network.elu_output:
+        if index < len(network.weights) - 1:
+            layers.append(ACTIVATIONS[network.activation])
+        elif network.elu_output:
             layers.append(nn.ELU())
     return nn.Sequential(*layers)
 
@@ -63,8 +73,11 @@ def finite_differences(network, x, slope, step=1e-6):
 
 @SHAPES
 @OUTPUTS
-def test_the_backward_pass_agrees_with_finite_differences_in_float64(hidden, elu_output):
-    network = trained((3, *hidden, 1), elu_output=elu_output, double=True)
+@EACH
+def test_the_backward_pass_agrees_with_finite_differences_in_float64(
+    hidden, elu_output, activation
+):
+    network = trained((3, *hidden, 1), elu_output=elu_output, activation=activation, double=True)
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(6, 3, dtype=torch.float64, generator=generator)
     slope = torch.randn(6, dtype=torch.float64, generator=generator)
@@ -76,8 +89,9 @@ def test_the_backward_pass_agrees_with_finite_differences_in_float64(hidden, elu
 
 @SHAPES
 @OUTPUTS
-def test_scores_and_gradients_are_those_of_torch_layers(hidden, elu_output):
-    network = trained((3, *hidden, 1), elu_output=elu_output, double=True)
+@EACH
+def test_scores_and_gradients_are_those_of_torch_layers(hidden, elu_output, activation):
+    network = trained((3, *hidden, 1), elu_output=elu_output, activation=activation, double=True)
     peer = plain(network)
     generator = torch.Generator().manual_seed(2)
     for rows in (9, 4, 17):
@@ -240,6 +254,22 @@ def test_another_precision_is_refused():
         DNN(precision="float8")
 
 
+def test_another_activation_is_refused():
+    with pytest.raises(SettingsError, match="one of elu, relu, leaky-relu, tanh, sigmoid, not 'x'"):
+        DNN(activation="x")
+
+
+@EACH
+def test_a_network_is_restored_with_its_activation(activation):
+    network = DNN((4,), activation=activation).build(3)
+    assert DNN.restore(network.describe()).activation == activation
+    assert [layer.activation for layer in network.layers()] == [activation, None]
+
+
+def test_networks_that_were_written_before_there_was_a_choice_have_elu():
+    assert DNN.restore({"sizes": [3, 4, 1], "elu_output": False}).activation == "elu"
+
+
 def test_the_last_hidden_layer_is_what_the_score_is_made_of():
     network = trained((3, 5, 4, 1))
     features = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
@@ -250,10 +280,11 @@ def test_the_last_hidden_layer_is_what_the_score_is_made_of():
 
 
 @SHAPES
+@EACH
 @pytest.mark.parametrize("weight", [1.0, -0.3, 0.0])
-def test_two_networks_side_by_side_score_as_their_sum(hidden, weight):
-    one = trained((3, *hidden, 1), seed=1)
-    two = trained((3, *(size + 2 for size in hidden), 1), seed=5)
+def test_two_networks_side_by_side_score_as_their_sum(hidden, activation, weight):
+    one = trained((3, *hidden, 1), seed=1, activation=activation)
+    two = trained((3, *(size + 2 for size in hidden), 1), seed=5, activation=activation)
     x = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
     before = [p.clone() for p in (*parameters(one), *parameters(two))]
     both = one.plus(two, weight)
@@ -273,6 +304,7 @@ def test_two_networks_side_by_side_score_as_their_sum(hidden, weight):
         (Network((3, 4, 1)), Network((3, 4, 4, 1))),
         (Network((3, 4, 1), elu_output=True), Network((3, 4, 1))),
         (Network((3, 4, 1)), Network((3, 4, 1), elu_output=True)),
+        (Network((3, 4, 1), activation="relu"), Network((3, 4, 1))),
         (Network((3, 4, 1)), RankingSVM().build(3)),
         (RankingSVM().build(3), Network((3, 1))),
         (RankingSVM().build(3), RankingSVM().build(2)),

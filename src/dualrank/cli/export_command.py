@@ -15,11 +15,18 @@ from dualrank.data.log.log_options import LogOptions
 
 def export(
     model: Annotated[Path, typer.Argument(help="A model directory.")],
-    to: Annotated[str, typer.Option("--to", help="onnx: the ranker; letor: debiased labels.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            help="The ranker: onnx, opensearch, elasticsearch, solr, vespa, lightgbm, xgboost; "
+            "debiased labels: letor.",
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", help="The file to write.")],
     features: Annotated[
         Path | None,
-        typer.Option(help="Documents: to compare ONNX on, or those of the log, for letor."),
+        typer.Option(help="Documents: to compare rankers on, or those of the log, for letor."),
     ] = None,
     log: Annotated[str | None, typer.Option(help="The click log, for --to letor.")] = None,
     max_weight: Annotated[float, typer.Option(help="Clips inverse weights.", min=1)] = 1_000.0,
@@ -33,14 +40,21 @@ def export(
 ) -> None:
     """Write a model for other programs.
 
-    ONNX takes raw features and gives scores; it is compared with the model before it is written,
-    and refused where they differ by more than 1e-5. LETOR text has the displayed documents of the
+    Rankers are written for what serves them. ONNX takes raw features and gives scores, of networks
+    and trees; OpenSearch and Solr take linear models and trees, Solr networks without ELU;
+    Elasticsearch, LightGBM and XGBoost take trees; Vespa takes all. A template beside the file
+    (of a feature set, a feature store, a rank profile) has the features that the engine must
+    compute. What is written is read back by the rules of its format and compared with the model on
+    documents with missing and extreme values; nothing is written where scores differ by more than
+    1e-5 of the score. LETOR text has the displayed documents of the
     log, each with its clicks per session, weighted by the model's propensities (by context, where
     the model learned a curve for each), in the place of a grade: cut into whole-number grades where
     the least order is lost, as LightGBM and XGBoost want them. OUT.weights has a line for each
     document: the evidence behind its label, in sessions at the first position.
 
     Example: dualrank export model/ --to onnx --out model.onnx
+
+    Example: dualrank export model/ --to opensearch --features train.parquet --out model.json
 
     Example: dualrank export model/ --to letor --log clicks.parquet --features train.txt --out y.txt
     """

@@ -43,7 +43,7 @@ def propensity(
         ),
     ] = None,
     *,
-    network: Annotated[DNN, Without("elu_output", "precision")],
+    network: Annotated[DNN, Without("elu_output", "precision", "activation")],
     over: Annotated[
         Literal["auto", "queries", "sessions"],
         typer.Option(help="What intervals resample; auto: queries, if there are ten."),

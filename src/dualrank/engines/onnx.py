@@ -1,64 +1,148 @@
-"""A trained model as ONNX, for serving: scaling and network in one graph."""
+"""A trained model as ONNX, for serving: scaling and network, or trees, in one graph."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.data.dataset import Dataset
+from dualrank.engines.contents import feature_names
+from dualrank.engines.parity import Features, draw_sample, require_parity
 from dualrank.engines.target import Export, Written
-from dualrank.errors import DataError, SettingsError
+from dualrank.engines.trees import LARGEST, nodes_of_tree, require_splits
+from dualrank.errors import SettingsError
 from dualrank.extras import require
 from dualrank.learning.model import Model
+from dualrank.rankers.activations import LEAK
+from dualrank.rankers.forest import LEAF, Forest
 from dualrank.storage import atomic_file
 from dualrank.version import __version__
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
+    from onnx import ModelProto, NodeProto
 
-OPSET, IR_VERSION = 17, 8
-TOLERANCE = 1e-5
-SAMPLE = 1_000
+OPSET, TREE_OPSET, IR_VERSION = 17, 3, 8
+ACTIVATIONS: dict[str, tuple[str, dict[str, float]]] = {
+    "elu": ("Elu", {}),
+    "relu": ("Relu", {}),
+    "leaky-relu": ("LeakyRelu", {"alpha": LEAK}),
+    "tanh": ("Tanh", {}),
+    "sigmoid": ("Sigmoid", {}),
+}
 
 
 def export_onnx(
-    model: Model, path: Path, sample: NDArray[np.floating] | None = None, *, seed: int = 0
+    model: Model,
+    path: Path,
+    documents: Dataset | Features | None = None,
+    *,
+    seed: int = 0,
 ) -> float:
     """Write the model with its scaling as ONNX: `features` in, `score` out.
 
-    Returns the largest difference between the two on `sample`, by default on documents that are
-    drawn around the training data. Above 1e-5 nothing is written.
+    Returns the largest difference between the two, relative to the score, on `documents` or on
+    some that are drawn around the training data. Above 1e-5 nothing is written.
     """
     onnxruntime = require("onnx", "onnxruntime")
     graph = _graph(model)
     require("onnx", "onnx.checker").check_model(graph)
     content = graph.SerializeToString()
-    features = _around_training(model, seed) if sample is None else sample.astype(np.float32)
+    sample = draw_sample(model, documents, seed=seed)
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    (found,) = session.run(None, {"features": features})
-    difference = float(np.abs(found - model.predict(features)).max())
-    if not difference <= TOLERANCE:
-        raise DataError(
-            f"{path}: not written: ONNX and the model differ by {difference:.2g} on "
-            f"{len(features)} documents, more than {TOLERANCE:g}"
-        )
+    (found,) = session.run(None, {"features": sample.features})
+    apart = require_parity(path, "ONNX", sample, found, model.predict(sample.features))
     with atomic_file(path) as file:
         file.write(content)
-    return difference
+    return apart
 
 
 def to_onnx(asked: Export) -> Written:
     """The target `onnx`: compared on the documents that are given, if there are some."""
-    sample = None if asked.documents is None else asked.documents.features
-    difference = export_onnx(asked.model, asked.out, sample, seed=asked.seed)
+    apart = export_onnx(asked.model, asked.out, asked.documents, seed=asked.seed)
     return Written(
-        f"differs from the model by at most {difference:.2g}", {"max_difference": difference}
+        f"its scores differ from the model's by at most {apart:.2g} of the score",
+        {"max_difference": apart, "features": feature_names(asked.model)},
     )
 
 
 def _graph(model: Model) -> ModelProto:
+    """The graph with what a reader needs to know: the names of its features, in their order."""
+    from onnx import TensorProto, helper
+
+    forest = model.ranker.forest()
+    if forest is None:
+        nodes, constants = _layers(model)
+    else:
+        nodes, constants = [_trees(require_splits(forest), model.scaler.kept)], []
+    last = helper.make_tensor("last", TensorProto.INT64, [1], [1])
+    nodes.append(helper.make_node("Squeeze", ["sum", "last"], ["score"]))
+    graph = helper.make_graph(
+        nodes,
+        "dualrank",
+        [
+            helper.make_tensor_value_info(
+                "features", TensorProto.FLOAT, ["n", model.scaler.input_count]
+            )
+        ],
+        [helper.make_tensor_value_info("score", TensorProto.FLOAT, ["n"])],
+        [*constants, last],
+    )
+    opsets = [helper.make_opsetid("", OPSET)]
+    if forest is not None:
+        opsets.append(helper.make_opsetid("ai.onnx.ml", TREE_OPSET))
+    made = helper.make_model(
+        graph,
+        producer_name="dualrank",
+        producer_version=__version__,
+        ir_version=IR_VERSION,
+        opset_imports=opsets,
+    )
+    helper.set_model_props(made, {"feature_names": json.dumps(feature_names(model))})
+    return made
+
+
+def _trees(forest: Forest, kept: NDArray[np.int64]) -> NodeProto:
+    """One operator for all trees; a node is told by its tree and its number in it."""
+    from onnx import helper
+
+    trees = [nodes_of_tree(forest, root) for root in forest.roots.tolist()]
+    order = np.concatenate(trees)
+    tree = np.repeat(np.arange(len(trees)), [len(nodes) for nodes in trees])
+    number = np.concatenate([np.arange(len(nodes)) for nodes in trees])
+    number_of = np.zeros(len(forest.feature), np.int64)
+    number_of[order] = number
+    feature = forest.feature[order]
+    inner = feature != LEAF
+    left, right = (np.where(inner, each[order], 0) for each in (forest.left, forest.right))
+    # Every number is at most the largest, even infinity, as the model cuts that off.
+    threshold = forest.threshold[order]
+    threshold = np.where(threshold == LARGEST, np.float32(np.inf), threshold)
+    return helper.make_node(
+        "TreeEnsembleRegressor",
+        ["features"],
+        ["sum"],
+        domain="ai.onnx.ml",
+        n_targets=1,
+        nodes_treeids=tree.tolist(),
+        nodes_nodeids=number.tolist(),
+        nodes_featureids=np.where(inner, kept[feature], 0).tolist(),
+        nodes_values=np.where(inner, threshold, 0).tolist(),
+        nodes_modes=np.where(inner, "BRANCH_LEQ", "LEAF").tolist(),
+        nodes_truenodeids=np.where(inner, number_of[left], 0).tolist(),
+        nodes_falsenodeids=np.where(inner, number_of[right], 0).tolist(),
+        nodes_missing_value_tracks_true=(inner & forest.missing_left[order]).astype(int).tolist(),
+        target_treeids=tree[~inner].tolist(),
+        target_nodeids=number[~inner].tolist(),
+        target_ids=[0] * int((~inner).sum()),
+        target_weights=forest.value[order][~inner].tolist(),
+    )
+
+
+def _layers(model: Model) -> tuple[list[Any], list[Any]]:
     """Scaling in double precision, as the model does it, then the network in single."""
     from onnx import TensorProto, helper, numpy_helper
 
@@ -88,36 +172,15 @@ def _graph(model: Model) -> ModelProto:
     x = node("Cast", node("Clip", x, *bounds, out="clipped"), out="h", to=TensorProto.FLOAT)
     layers = model.ranker.layers()
     if layers is None:
-        raise SettingsError(f"a ranker of kind {model.kind} has no layers that ONNX could hold")
+        raise SettingsError(
+            f"a ranker of kind {model.kind} has no layers or trees that ONNX could hold"
+        )
+    last = len(layers) - 1
     for number, layer in enumerate(layers):
         weight, bias = constant(f"W{number}", layer.weight), constant(f"b{number}", layer.bias)
-        x = node("Gemm", x, weight, bias, out=f"a{number}", transB=1)
+        ends = number == last and layer.activation is None
+        x = node("Gemm", x, weight, bias, out="sum" if ends else f"a{number}", transB=1)
         if layer.activation is not None:
-            x = node(layer.activation.capitalize(), x, out=f"h{number}")
-    node("Squeeze", x, constant("last", np.array([1], np.int64)), out="score")
-    graph = helper.make_graph(
-        nodes,
-        "dualrank",
-        [helper.make_tensor_value_info("features", TensorProto.FLOAT, ["n", scaler.input_count])],
-        [helper.make_tensor_value_info("score", TensorProto.FLOAT, ["n"])],
-        constants,
-    )
-    return helper.make_model(
-        graph,
-        producer_name="dualrank",
-        producer_version=__version__,
-        ir_version=IR_VERSION,
-        opset_imports=[helper.make_opsetid("", OPSET)],
-    )
-
-
-def _around_training(model: Model, seed: int) -> NDArray[np.float32]:
-    """Documents like those of the training data, as far as the scaling remembers them."""
-    scaler = model.scaler
-    rng = np.random.default_rng(seed)
-    features = np.zeros((SAMPLE, scaler.input_count))
-    drawn = rng.normal(size=(SAMPLE, scaler.output_count)) / scaler.scale + scaler.shift
-    if scaler.kind == "log":
-        drawn = np.sign(drawn) * np.expm1(np.minimum(np.abs(drawn), 80.0))
-    features[:, scaler.kept] = drawn
-    return features.astype(np.float32)
+            kind, options = ACTIVATIONS[layer.activation]
+            x = node(kind, x, out="sum" if number == last else f"h{number}", **options)
+    return nodes, constants

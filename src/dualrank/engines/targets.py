@@ -6,12 +6,27 @@ from pathlib import Path
 from typing import Any
 
 from dualrank.engines.debiased_labels import to_letor
+from dualrank.engines.elasticsearch import to_elasticsearch
+from dualrank.engines.lightgbm_model import to_lightgbm
 from dualrank.engines.onnx import to_onnx
+from dualrank.engines.opensearch import to_opensearch
+from dualrank.engines.solr import to_solr
 from dualrank.engines.target import Export, Target, Written
+from dualrank.engines.vespa import to_vespa
+from dualrank.engines.xgboost_model import to_xgboost
 from dualrank.errors import SettingsError
 from dualrank.learning.model import Model
 
-TARGETS: dict[str, Target] = {"onnx": to_onnx, "letor": to_letor}
+TARGETS: dict[str, Target] = {
+    "onnx": to_onnx,
+    "opensearch": to_opensearch,
+    "elasticsearch": to_elasticsearch,
+    "solr": to_solr,
+    "vespa": to_vespa,
+    "lightgbm": to_lightgbm,
+    "xgboost": to_xgboost,
+    "letor": to_letor,
+}
 
 
 def export(model: Model, to: str | Target, out: str | Path, **given: Any) -> Written:

@@ -6,7 +6,8 @@ Equation (14) of the paper, with K layers of weights:
     h_k = elu(W_{k−1} h_{k−1} + b_{k−1}),  k = 1 … K
 
 where the last h is the score. The paper applies elu to the score too, which bounds it below by
-−1; `elu_output` keeps or leaves that.
+−1; `elu_output` keeps or leaves that. Hidden layers may have another activation
+(`activations.py`), for engines that have no elu.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dualrank.errors import SettingsError
+from dualrank.rankers.activations import ACTIVATIONS, Name
 from dualrank.rankers.batch import Shown
 from dualrank.rankers.optimizer import Optimizer
 from dualrank.rankers.ranker import Layer, Ranker, RankerSettings, Signal, Step, check_shapes
@@ -33,7 +35,7 @@ PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
 
 
 class Network(Ranker):
-    """A stack of linear layers with ELU between them, with its backward pass written out.
+    """A stack of linear layers with ELU, or another activation, between them.
 
     The last layer starts at zero and the others at random: every score is then 0 and every
     relevance weight of dual learning is 1 at the first step, which is what the paper's zero start
@@ -42,9 +44,10 @@ class Network(Ranker):
     With `dtype=torch.bfloat16` matrix products of training are computed in that precision;
     parameters, gradients and scores stay float32.
 
-    Autograd is not used: at the paper's size a step of it costs a third more than its matrix
-    products, this one about a tenth (`python -m benchmarks.training`). elu'(a) is read off the
-    output h = elu(a), as 1 where h > 0 and h + 1 elsewhere, so no pre-activation is kept.
+    The backward pass is written out, without autograd: at the paper's size a step of that costs a
+    third more than its matrix products, this one about a tenth (`python -m benchmarks.training`).
+    elu'(a) is read off the output h = elu(a), as 1 where h > 0 and h + 1 elsewhere, so no
+    pre-activation is kept.
     """
 
     def __init__(
@@ -52,12 +55,14 @@ class Network(Ranker):
         sizes: Sequence[int],
         *,
         elu_output: bool = False,
+        activation: str = "elu",
         seed: int = 0,
         dtype: torch.dtype | None = None,
     ) -> None:
         generator = torch.Generator().manual_seed(seed)
         self.sizes = tuple(sizes)
         self.elu_output = elu_output
+        self.activation = activation
         self.weights: list[Tensor] = []
         self.biases: list[Tensor] = []
         for layer, (fan_in, fan_out) in enumerate(pairwise(sizes)):
@@ -118,14 +123,15 @@ class Network(Ranker):
     ) -> list[Tensor]:
         """h_0 … h_K, in buffers that the workspace's next pass overwrites."""
         h = [x.to(dtype) if dtype else x]
-        last = len(self.weights) - 1
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             out = workspace.take("h", layer, len(x), len(weight), h[-1])
             if dtype:
                 weight, bias = weight.to(dtype), bias.to(dtype)
             torch.addmm(bias, h[-1], weight.t(), out=out)
-            if layer < last or self.elu_output:
-                _elu_(out, workspace.take("scratch", layer, len(x), len(weight), out))
+            activation = self._after(layer)
+            if activation is not None:
+                scratch = workspace.take("scratch", layer, len(x), len(weight), out)
+                ACTIVATIONS[activation].apply(out, scratch)
             h.append(out)
         return h
 
@@ -135,7 +141,7 @@ class Network(Ranker):
         weight_slopes, bias_slopes = [], []
         delta = slope[:, None].to(h[-1].dtype)
         if self.elu_output:
-            delta = _elu_backward(delta.clone(), h[-1])
+            delta = ACTIVATIONS["elu"].slope(delta.clone(), h[-1])
         for layer in reversed(range(len(self.weights))):
             weight_slopes.append(_outer(delta, h[layer]).to(slope.dtype))
             bias_slopes.append(delta.sum(0, dtype=slope.dtype))
@@ -143,7 +149,7 @@ class Network(Ranker):
                 weight = self.weights[layer].to(delta.dtype)
                 below = self._workspace.take("d", layer, len(delta), weight.shape[1], delta)
                 torch.mm(delta, weight, out=below)
-                delta = _elu_backward(below, h[layer])
+                delta = ACTIVATIONS[self.activation].slope(below, h[layer])
         return [*reversed(weight_slopes), *reversed(bias_slopes)]
 
     def predict(
@@ -167,7 +173,11 @@ class Network(Ranker):
 
     def describe(self) -> dict[str, Any]:
         """The sizes of its layers, and whether the score goes through elu."""
-        return {"sizes": list(self.sizes), "elu_output": self.elu_output}
+        return {
+            "sizes": list(self.sizes),
+            "elu_output": self.elu_output,
+            "activation": self.activation,
+        }
 
     def tensors(self) -> dict[str, Tensor]:
         """Weights and biases by layer."""
@@ -197,21 +207,23 @@ class Network(Ranker):
         return 0 if self._optimizer is None else self._optimizer.left_out
 
     def layers(self) -> list[Layer]:
-        """All of them, ELU after each but the last."""
-        last = len(self.weights) - 1
+        """All of them, with what comes after each."""
         return [
-            Layer(
-                weight.cpu().numpy(),
-                bias.cpu().numpy(),
-                "elu" if i < last or self.elu_output else None,
-            )
+            Layer(weight.cpu().numpy(), bias.cpu().numpy(), self._after(i))
             for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True))
         ]
+
+    def _after(self, layer: int) -> str | None:
+        """The activation after a layer; the last has none, or elu."""
+        if layer < len(self.weights) - 1:
+            return self.activation
+        return "elu" if self.elu_output else None
 
     def plus(self, other: Ranker, weight: float) -> Ranker:
         """Both side by side, as one network: hidden layers are joined, and outputs are added.
 
-        It is the sum exactly, as long as neither score goes through an elu of its own.
+        It is the sum exactly, as long as neither score goes through an elu of its own, and hidden
+        units of both have the same activation.
         """
         if (
             not isinstance(other, Network)
@@ -221,8 +233,13 @@ class Network(Ranker):
             return super().plus(other, weight)
         if self.elu_output or other.elu_output:
             raise SettingsError("scores that go through an elu do not add up to those of a network")
+        if self.sizes[2:] and self.activation != other.activation:
+            raise SettingsError(
+                f"networks with {self.activation} and {other.activation} do not add up to one"
+            )
         hidden = zip(self.sizes[1:-1], other.sizes[1:-1], strict=True)
-        joined = Network((self.sizes[0], *(one + two for one, two in hidden), 1))
+        sizes = (self.sizes[0], *(one + two for one, two in hidden), 1)
+        joined = Network(sizes, activation=self.activation)
         last = len(self.weights) - 1
         for i in range(last + 1):
             one, two = (self.weights[i], self.biases[i]), (other.weights[i], other.biases[i])
@@ -245,10 +262,11 @@ class Network(Ranker):
 
 @dataclass(frozen=True)
 class DNN(RankerSettings):
-    """A feed-forward network with ELU; `hidden` are the sizes of its hidden layers.
+    """A feed-forward network; `hidden` are the sizes of its hidden layers.
 
-    `precision="bfloat16"` computes the matrix products of training in that precision, which is
-    faster where the processor has it and slower where it does not.
+    Their `activation` is the paper's elu, or one that a search engine knows: Solr has relu,
+    leaky-relu, tanh and sigmoid. `precision="bfloat16"` computes the matrix products of training
+    in that precision, which is faster where the processor has it and slower where it does not.
     """
 
     kind = "dnn"
@@ -259,6 +277,9 @@ class DNN(RankerSettings):
     precision: Annotated[
         Literal["float32", "bfloat16"], "Of matrix products in training: float32 or bfloat16."
     ] = "float32"
+    activation: Annotated[
+        Name, "Of the DNN's hidden units: elu, relu, leaky-relu, tanh or sigmoid; Solr has no elu."
+    ] = "elu"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(self.hidden))
@@ -266,12 +287,19 @@ class DNN(RankerSettings):
             raise SettingsError(f"hidden layers need at least one unit each, not {self.hidden}")
         if self.precision not in PRECISIONS:
             raise SettingsError(f"precision is float32 or bfloat16, not {self.precision!r}")
+        if self.activation not in ACTIVATIONS:
+            known = ", ".join(ACTIVATIONS)
+            raise SettingsError(f"the activation is one of {known}, not {self.activation!r}")
 
     def build(self, inputs: int, seed: int = 0) -> Network:
         """A network for this many features, initialised from the seed."""
-        sizes = (inputs, *self.hidden, 1)
-        dtype = PRECISIONS[self.precision]
-        return Network(sizes, elu_output=self.elu_output, seed=seed, dtype=dtype)
+        return Network(
+            (inputs, *self.hidden, 1),
+            elu_output=self.elu_output,
+            activation=self.activation,
+            seed=seed,
+            dtype=PRECISIONS[self.precision],
+        )
 
 
 @dataclass(frozen=True)
@@ -303,21 +331,6 @@ class _Workspace:
         return held[:rows]
 
 
-def _elu_(a: Tensor, scratch: Tensor) -> None:
-    """elu in place, as max(a, min(e^a − 1, 0)).
-
-    It differs from torch's own by rounding and takes about half the time, which counts in a small
-    network (`python -m benchmarks.training`).
-    """
-    torch.exp(a, out=scratch)
-    torch.maximum(a, scratch.sub_(1).clamp_(max=0), out=a)
-
-
 def _outer(delta: Tensor, h: Tensor) -> Tensor:
     """δᵀh, computed with the wider side last, which is faster."""
     return delta.t() @ h if h.shape[1] >= delta.shape[1] else (h.t() @ delta).t()
-
-
-def _elu_backward(delta: Tensor, h: Tensor) -> Tensor:
-    """δ · elu'(a) in place of δ, from h = elu(a)."""
-    return torch.ops.aten.elu_backward.grad_input(delta, 1.0, 1.0, 1.0, True, h, grad_input=delta)

@@ -1,0 +1,1 @@
+"""Engines' rules for scoring, as small programs that read what was written for them."""

@@ -1,0 +1,118 @@
+"""A model as Vespa takes it: trees as LightGBM's dump, everything else as ONNX.
+
+Beside the file the lines of a rank profile are written, to be pasted into a schema.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from dualrank.engines.compared_json import write_compared
+from dualrank.engines.contents import Template, feature_names, kept_names
+from dualrank.engines.evaluators import vespa
+from dualrank.engines.onnx import export_onnx
+from dualrank.engines.target import Export, Written
+from dualrank.engines.trees import nested, require_splits, used_features
+from dualrank.rankers.forest import Forest
+from dualrank.storage import require_suffix
+
+FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+BEYOND_FLOAT32 = 1e39
+
+
+def to_vespa(asked: Export) -> Written:
+    """The target `vespa`."""
+    forest = asked.model.ranker.forest()
+    if forest is None:
+        require_suffix(asked.out, "for Vespa, a ranker without trees", ".onnx")
+        names = feature_names(asked.model)
+        apart = export_onnx(asked.model, asked.out, asked.documents, seed=asked.seed)
+        lines = _onnx_profile(asked.out.name, names)
+    else:
+        require_suffix(asked.out, "for Vespa, a ranker of trees", ".json")
+        columns = used_features(require_splits(forest))
+        names = [kept_names(asked.model)[column] for column in columns]
+        content = _dump(forest, names, columns.tolist())
+        apart = write_compared(asked, "Vespa's expression", content, vespa.score)
+        lines = _tree_profile(asked.out.name, names)
+    profile = Template.write(asked.out, "rank-profile.txt", lines)
+    return Written(
+        f"for the directory models/ of an application; its scores differ from the model's by at "
+        f"most {apart:.2g} of the score; {profile} has the rank profile, with the "
+        f"{len(names)} features that it needs",
+        {"max_difference": apart, "features": names, "rank_profile": str(profile.path)},
+    )
+
+
+def _dump(forest: Forest, names: list[str], columns: list[int]) -> dict[str, Any]:
+    """What `dump_model` of LightGBM gives, as far as Vespa reads it.
+
+    LightGBM's rule is x ≤ threshold, but Vespa makes x < threshold of it: thresholds are the next
+    float up, so that the file means the model in Vespa, and not in LightGBM.
+    """
+    with np.errstate(over="ignore"):
+        above = np.nextafter(forest.threshold, np.float32(np.inf)).astype(np.float64)
+    above[np.isinf(above)] = BEYOND_FLOAT32
+    place = {column: number for number, column in enumerate(columns)}
+
+    def split(node: int, left: Any, right: Any) -> dict[str, Any]:
+        return {
+            "split_feature": place[int(forest.feature[node])],
+            "threshold": float(above[node]),
+            "decision_type": "<=",
+            "default_left": bool(forest.missing_left[node]),
+            "left_child": left,
+            "right_child": right,
+        }
+
+    trees = nested(forest, lambda node: {"leaf_value": float(forest.value[node])}, split)
+    return {
+        "name": "tree",
+        "objective": "lambdarank",
+        "feature_names": names,
+        "feature_infos": {},
+        "tree_info": [
+            {"tree_index": number, "tree_structure": tree} for number, tree in enumerate(trees)
+        ],
+        "pandas_categorical": [],
+    }
+
+
+def _functions(names: list[str]) -> str:
+    """A function for every name that is no rank feature of Vespa's own, like bm25(title)."""
+    return "".join(
+        f"    function {name}() {{\n        expression: PUT THE RANK FEATURE HERE\n    }}\n"
+        for name in names
+        if FUNCTION.fullmatch(name)
+    )
+
+
+def _tree_profile(file: str, names: list[str]) -> str:
+    return (
+        "rank-profile dualrank {\n"
+        f"{_functions(names)}"
+        "    first-phase {\n        expression: nativeRank\n    }\n"
+        f'    second-phase {{\n        expression: lightgbm("{file}")\n    }}\n'
+        "}\n"
+    )
+
+
+def _onnx_profile(file: str, names: list[str]) -> str:
+    return (
+        "rank-profile dualrank {\n"
+        f"{_functions(names)}"
+        "    function dualrank_features() {\n"
+        f"        expression: tensor<float>(d0[1],d1[{len(names)}]):[[{', '.join(names)}]]\n"
+        "    }\n"
+        "    onnx-model dualrank {\n"
+        f"        file: models/{file}\n"
+        '        input "features": dualrank_features\n'
+        '        output "score": score\n'
+        "    }\n"
+        "    first-phase {\n        expression: nativeRank\n    }\n"
+        "    second-phase {\n        expression: onnx(dualrank).score{d0:0}\n    }\n"
+        "}\n"
+    )
