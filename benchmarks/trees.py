@@ -114,7 +114,7 @@ def libraries(log: ClickLog, data: dr.Dataset) -> None:
     booster = xgboost.Booster(settings, [matrix])
 
     def by_xgboost() -> None:
-        booster.boost(matrix, booster.num_boosted_rounds(), slope, curvature)
+        booster.boost(matrix, booster.num_boosted_rounds(), grad=slope, hess=curvature)
 
     ratios = [
         seconds(by_xgboost) / seconds(lambda: grower.grow(slope, curvature, 0))
