@@ -24,7 +24,7 @@ def export(
     log: Annotated[str | None, typer.Option(help="The click log, for --to letor.")] = None,
     max_weight: Annotated[float, typer.Option(help="Clips inverse weights.", min=1)] = 1_000.0,
     *,
-    options: Annotated[LogOptions, Without("contexts")],
+    options: Annotated[LogOptions, Without("contexts", "event_kinds")],
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
