@@ -197,3 +197,27 @@ def test_a_log_knows_its_events_from_the_start():
     assert log.counts.tolist() == [1, 2]
     assert log.event("purchase").tolist() == [[0, 2], [1.5, 0]]
     assert log.take_rows(np.array([1])).event("purchase").tolist() == [[1.5, 0]]
+
+
+def test_periods_and_filters_take_their_events_along(rows):
+    table = long_table(rows, NAMES)
+    times = [float(row[0][1:]) for row in rows]
+    table = table.append_column("timestamp", pa.array(times))
+    log = read_log(table, event_kinds=["purchase"], max_clicks=1)
+    clicks = Counter()
+    for row in rows:
+        clicks[row[0]] += row[4]
+    kept = sorted({float(row[0][1:]) for row in rows if clicks[row[0]] <= 1})
+    assert log.sessions == len(kept)
+    for number, part in enumerate(log.split("period").values()):
+        assert part.event("purchase").sum() == sum(
+            row[6]
+            for row in rows
+            if clicks[row[0]] <= 1 and _period(float(row[0][1:]), log, kept) == number
+        )
+
+
+def _period(time, log, kept):
+    """Periods follow each other in time, so that their sizes tell where they end."""
+    sizes = np.bincount(log.column("period").codes, log.counts)
+    return int(np.searchsorted(np.cumsum(sizes), kept.index(time), side="right"))
