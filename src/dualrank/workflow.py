@@ -143,7 +143,7 @@ class _Work:
     def train_models(self, plan: Plan, compare: bool) -> tuple[dict[str, Model], Model]:
         """Every model that is trained, by its method, and the one that was asked for."""
         method = plan.way.name
-        if method == "auto":
+        if method == "auto" and plan.events is None:
             with self._followed("training", "model", by_method=True) as following:
                 model, models = fit_best(
                     self.log,
@@ -153,7 +153,7 @@ class _Work:
                     **following,
                 )
             return models, model
-        by_method = plan.way.ground is not None
+        by_method = plan.way.ground is not None or plan.events is not None
         with self._followed("training", "model", by_method=by_method) as following:
             path = self.folder / "checkpoint.safetensors"
             model = fit(self.log, self.dataset, plan, checkpoint=path, **following)
@@ -197,6 +197,8 @@ def _log(source: Any, dataset: Dataset, plan: Plan, reading: LogOptions, bars: B
         return source
     if plan.context is not None and plan.context not in reading.contexts:
         reading = replace(reading, contexts=(*reading.contexts, plan.context))
+    if plan.events is not None:
+        reading = replace(reading, event_kinds=(*reading.event_kinds, *plan.events))
     named = isinstance(source, str | Path)
     with bars(f"reading {Path(source).name}" if named else "reading the log"):
         return read_log(source, dataset, options=reading)
@@ -207,7 +209,8 @@ def _pair(models: dict[str, Model], work: _Work, plan: Plan) -> TrainedPair | No
     log, dataset = work.log, work.dataset
     _, held_out = hold_out(log, plan.held_out, plan.settings.seed)
     joint = next((name for name in ("dla", "likelihood") if name in models), None)
-    if held_out is None or joint is None or NAIVE not in models:
+    # What was trained on weighted events tells nothing about clicks.
+    if plan.events is not None or held_out is None or joint is None or NAIVE not in models:
         return None
     copy = models.get(IMITATION)
     if copy is None:

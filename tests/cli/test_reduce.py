@@ -108,3 +108,19 @@ def test_wrong_words_are_answered_in_one_sentence(log, words, sentence):
     done = run(log, *words)
     assert isinstance(done.exception, DualrankError)
     assert sentence in str(done.exception)
+
+
+def test_events_are_kept_apart_and_summed_up_in_the_answer(log, tmp_path):
+    table = pa.table({**CLEAN, "session_id": CLEAN["visit"], "bought": [0, 2, None]})
+    pyarrow.csv.write_csv(table, log)
+    out = tmp_path / "r.parquet"
+    options = ("--event", "purchase", "--column", "purchase=bought", "--out", out)
+    done = run(log, *options)
+    assert done.exit_code == 0, done.output
+    assert "besides clicks: purchase 2" in done.output
+    assert json.loads(run(log, *options, "--json").stdout)["events"] == {"purchase": 2.0}
+    weighed = run(log, "--event", "purchase=5", "--out", out)
+    assert isinstance(weighed.exception, DualrankError)
+    assert "amounts are kept apart, and weighed when a ranker is trained" in str(weighed.exception)
+    missing = run(log, "--event", "cart", "--out", out)
+    assert "there is no column 'cart' of events; the log has" in str(missing.exception)

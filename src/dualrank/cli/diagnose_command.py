@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dualrank.cli.options import Without
 from dualrank.cli.terminal import (
     Json,
     Log,
@@ -37,7 +38,7 @@ def diagnose(
         typer.Option("--out", help="The directory for diagnosis.json and diagnosis.html."),
     ] = None,
     *,
-    options: LogOptions,
+    options: Annotated[LogOptions, Without("event_kinds")],
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:

@@ -34,7 +34,7 @@ def export(
         int, typer.Option(help="Grades of LETOR text: 5 is 0 to 4, 0 means fractional labels.")
     ] = 5,
     *,
-    options: Annotated[LogOptions, Without("contexts")],
+    options: Annotated[LogOptions, Without("contexts", "event_kinds")],
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:

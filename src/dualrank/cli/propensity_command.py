@@ -55,7 +55,7 @@ def propensity(
     steps: Annotated[
         int, typer.Option(help="Training steps of dla, likelihood and grounded.", min=1)
     ] = 3_000,
-    options: Annotated[LogOptions, Without("contexts")],
+    options: Annotated[LogOptions, Without("contexts", "event_kinds")],
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:

@@ -24,7 +24,10 @@ def reduce(
     log: Log,
     out: Annotated[Path, typer.Option("--out", help="The reduced log to write (.parquet).")],
     events: Annotated[
-        str | None, typer.Option(help="UBI events; LOG then holds the UBI queries.")
+        str | None,
+        typer.Option(
+            metavar="FILE", help="UBI events; LOG holds the UBI queries, and may be the same file."
+        ),
     ] = None,
     action: Annotated[
         list[str] | None, typer.Option("--action", help="UBI actions that are clicks. Repeatable.")
@@ -51,6 +54,10 @@ def reduce(
     takes as LOG, in a fraction of the time.
 
     Example: dualrank reduce clicks/ --column doc_id=item --context device --out log.parquet
+
+    Example: dualrank reduce clicks/ --event cart --event purchase --out log.parquet
+
+    Example: dualrank reduce ubi.ndjson --events ubi.ndjson --event add_to_cart --out log.parquet
     """
     from dualrank.data.log.reading_report import BadLogError, counted
     from dualrank.data.log.saved import write_log
@@ -99,11 +106,14 @@ def reduce(
         "lists": len(found.lists),
         "patterns": len(found.counts),
     }
+    sums = {kind: float(amounts.sum()) for kind, amounts in found.events.items()}
+    kept = [f"{kind} {amount:,.6g}" for kind, amount in sums.items()]
     answer(
         as_json,
-        {"log": str(out), **sizes, "reading": found.reading.to_dict()},
+        {"log": str(out), **sizes, "events": sums, "reading": found.reading.to_dict()},
         *_account(found.reading),
         f"{out}: {', '.join(counted(value, name) for name, value in sizes.items())}",
+        f"besides clicks: {', '.join(kept)}" if kept else None,
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualrank.cli.options import imports
+from dualrank.cli.options import Without, imports
 from dualrank.cli.terminal import (
     Json,
     Log,
@@ -75,6 +75,15 @@ def train(
         str | None,
         typer.Option(help="The loss of corrected labels: softmax, pairwise or lambdarank."),
     ] = None,
+    event: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--event",
+            metavar="KIND=WEIGHT",
+            help="What an event is worth: click=1, purchase=5. Repeatable; a click is 1 unless "
+            "said.",
+        ),
+    ] = None,
     validation: Annotated[
         str, typer.Option(help="The share of queries held out, or judged data with grades.")
     ] = "0.1",
@@ -96,7 +105,7 @@ def train(
     diagnosis: Annotated[
         bool, typer.Option(help="Say in the report what the log can be trusted with.")
     ] = True,
-    reading: LogOptions,
+    reading: Annotated[LogOptions, Without("event_kinds")],
     max_grade: MaxGrade = None,
     as_json: Json = False,
 ) -> None:
@@ -109,6 +118,8 @@ def train(
     Example: dualrank train clicks.parquet --features data/train.txt --out model/
 
     Example: dualrank train clicks.parquet --features data/train.txt --method dla --out model/
+
+    Example: dualrank train log.parquet --features F --event click=1 --event purchase=5 --out model/
 
     Example: torchrun --nproc-per-node 2 -m dualrank train clicks.parquet --features F --out model/
     """
@@ -129,6 +140,7 @@ def train(
         click_model=click_model,
         min_sessions=min_sessions,
         loss=loss,
+        events=_weights(event),
         validation=_share_or_file(validation),
         scaling=scaling,
         reading=reading,
@@ -183,6 +195,20 @@ def _curve_context(
             "have curves of their own"
         )
     return contexts[0]
+
+
+def _weights(texts: list[str] | None) -> dict[str, float] | None:
+    """Kinds of events with what each is worth."""
+    weights = {}
+    for text in texts or ():
+        kind, _, weight = text.rpartition("=")
+        try:
+            weights[kind] = float(weight)
+        except ValueError:
+            kind = ""
+        if not kind:
+            raise SettingsError(f"--event takes KIND=WEIGHT, such as purchase=5, not {text!r}")
+    return weights or None
 
 
 def _share_or_file(text: str) -> Path | float:

@@ -39,6 +39,10 @@ class ClickLog:
     `columns` hold what else tells sessions apart: contexts such as a device, and the `PERIOD` of
     the log. Sessions that differ in one of them stand in rows of their own. `catalogue` names the
     documents that the lists point to.
+
+    `events` hold what users did besides clicking, by kind and laid out like `clicks`: the sum over
+    the sessions of a row of the amount at each position. A purchase that is 0 or 1 sums to a count,
+    a dwell time to seconds.
     """
 
     lists: RankedLists
@@ -49,6 +53,7 @@ class ClickLog:
     catalogue: Catalogue | None = None
     reading: ReadingReport | None = None
     """What was read from the log's files, and what was left out and why."""
+    events: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return (
@@ -93,6 +98,7 @@ class ClickLog:
             clicks=self.clicks[rows],
             counts=self.counts[rows],
             columns=columns,
+            events={kind: amounts[rows] for kind, amounts in self.events.items()},
         )
 
     def column(self, name: str) -> Column:
@@ -101,6 +107,16 @@ class ClickLog:
             known = ", ".join(self.columns) or "none"
             raise DataError(f"the log has no column {name!r} beside the clicks; it has {known}")
         return self.columns[name]
+
+    def event(self, kind: str) -> NDArray[np.float64]:
+        """One of `events`, or an error that says which there are."""
+        if kind not in self.events:
+            known = ", ".join(self.events) or "none"
+            raise DataError(
+                f"the log has no event {kind!r} besides clicks; it has {known}: events are named "
+                "when a log is read or reduced"
+            )
+        return self.events[kind]
 
     def split(self, name: str) -> dict[str, ClickLog]:
         """The log cut by the values of a column; each part has only the lists that it showed."""
@@ -122,8 +138,9 @@ class ClickLog:
         *,
         columns: Mapping[str, Column] | None = None,
         catalogue: Catalogue | None = None,
+        events: Mapping[str, NDArray[np.floating]] | None = None,
     ) -> ClickLog:
-        """Sum rows (by default one per session) into distinct patterns."""
+        """Sum rows (by default one per session) into distinct patterns, and their events."""
         columns = columns or {}
         numbers = [np.asarray(list_of, dtype=">i4")]
         numbers += [c.codes.astype(_narrow(len(c.names))) for c in columns.values()]
@@ -139,6 +156,10 @@ class ClickLog:
             np.bincount(inverse, weights, len(first)).astype(np.int64),
             {name: Column(c.names, c.codes[first]) for name, c in columns.items()},
             catalogue,
+            events={
+                kind: _added_up(amounts, inverse.reshape(-1), len(first))
+                for kind, amounts in (events or {}).items()
+            },
         )
 
     @classmethod
@@ -171,6 +192,14 @@ class ClickLog:
         from dualrank.data.log.long import long_tables
 
         return pa.concat_tables(long_tables(self, catalogue))
+
+
+def _added_up(
+    amounts: NDArray[np.floating], row_of: NDArray[np.integer], rows: int
+) -> NDArray[np.float64]:
+    """Rows of amounts summed into those that they became."""
+    sums = [np.bincount(row_of, column, rows) for column in amounts.T]
+    return np.stack(sums, axis=1) if sums else np.zeros((rows, 0))
 
 
 def _narrow(values: int) -> str:

@@ -66,11 +66,18 @@ class ClickCheck:
     """Held-out lists with their clicks, against which rankers are checked.
 
     Where users read from the top and stop after a click (`reads`), it is the likelihood of clicks
-    among what they read that counts.
+    among what they read that counts. `values` by list and position may stand for clicks.
     """
 
-    def __init__(self, held_out: ClickLog, seed: int = 0, *, reads: bool = False) -> None:
-        clicks = held_out.clicks_per_list
+    def __init__(
+        self,
+        held_out: ClickLog,
+        seed: int = 0,
+        *,
+        reads: bool = False,
+        values: NDArray[np.floating] | None = None,
+    ) -> None:
+        clicks = held_out.clicks_per_list if values is None else values
         useful = np.flatnonzero(clicks.any(axis=1) & (held_out.lists.mask.sum(axis=1) > 1))
         self._documents = held_out.lists.documents[useful]
         self._mask = held_out.lists.mask[useful]

@@ -19,6 +19,7 @@ from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError
 from dualrank.evaluation.click_check import CLEAR, ClickCheck, Lead, hold_out
 from dualrank.evaluation.evaluator import Evaluator
+from dualrank.learning.event_values import values_by_list
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
 
@@ -48,13 +49,19 @@ class Choice:
 
 
 def choose_by_clicks(
-    candidates: Mapping[str, Scores], held_out: ClickLog, *, reads: bool = False
+    candidates: Mapping[str, Scores],
+    held_out: ClickLog,
+    *,
+    reads: bool = False,
+    values: Scores | None = None,
 ) -> Choice:
     """Choose by clicks that no candidate was trained on; one of the candidates is `naive`.
 
     `reads` says that users read from the top and stop, so that clicks tell what was examined.
+    `values` by list and position are what weighted events are worth, in the place of clicks.
     """
-    check = ClickCheck(held_out, reads=reads)
+    check = ClickCheck(held_out, reads=reads, values=values)
+    seen = "clicks" if values is None else "events"
     leads = {
         name: check.lead(scores, over=candidates[NAIVE])
         for name, scores in candidates.items()
@@ -65,13 +72,13 @@ def choose_by_clicks(
     if clear:
         chosen = max(clear, key=lambda name: clear[name])
         why = (
-            f"{chosen} predicts the held-out clicks of {leads[chosen].queries} queries better than "
+            f"{chosen} predicts the held-out {seen} of {leads[chosen].queries} queries better than "
             f"naive by {leads[chosen].in_errors:.1f} standard errors, {known} accounted for"
         )
         return Choice(chosen, why, leads)
     listed = ", ".join(f"{name} {lead.in_errors:+.1f}" for name, lead in leads.items())
     why = (
-        "no correction is clearly ahead of naive on held-out clicks (in standard errors: "
+        f"no correction is clearly ahead of naive on held-out {seen} (in standard errors: "
         f"{listed}; {CLEAR:g} were needed)"
     )
     return Choice(NAIVE, why, leads)
@@ -106,5 +113,8 @@ def choose(models: Mapping[str, Model], log: ClickLog, dataset: Dataset, plan: P
     if held_out is None:
         raise DataError("nothing was held out to compare the models by")
     scores = {name: model.predict(dataset) for name, model in models.items()}
+    if plan.events is not None:
+        values = values_by_list(held_out, plan.events)
+        return choose_by_clicks(scores, held_out, values=values)
     reads = Dependence.of(rest).reads_from_the_top
     return choose_by_clicks(scores, held_out, reads=reads)

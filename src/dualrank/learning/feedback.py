@@ -6,6 +6,7 @@ redrawn until a click happens.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +18,7 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.errors import DataError
+from dualrank.learning.event_values import values_by_row
 from dualrank.rankers.batch import Batch
 
 LISTS_FOR_ONE_ORDER = 4
@@ -209,6 +211,24 @@ class ReadClicks(LoggedClicks):
     def read(self, log: ClickLog) -> NDArray[np.bool_]:
         """Down to the last click, and everything where there is none."""
         return read_down(log)
+
+
+class ValuedClicks(Labelled):
+    """What the sessions of a list are worth by weighted events, in the place of their clicks.
+
+    The label is the mean value by session, on the scale of clicks; lists are drawn as clicks are.
+    """
+
+    def __init__(
+        self, log: ClickLog, weights: Mapping[str, float], context: str | None = None
+    ) -> None:
+        require_comparisons(log.lists)
+        list_of, contexts, group = _by_context(log, context)
+        sessions = np.bincount(group, log.counts, len(list_of)).astype(np.int64)
+        values = values_by_row(log, weights)
+        sums = np.stack([np.bincount(group, each, len(list_of)) for each in values.T], axis=1)
+        labels = sums / np.maximum(sessions, 1)[:, None]
+        super().__init__(log.lists, labels, sessions, list_of=list_of, contexts=contexts)
 
 
 class CorrectedClicks(Labelled):

@@ -14,6 +14,7 @@ from dualrank.learning.loop import Progress, Watch
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
 from dualrank.learning.train_one import check_source, train_one
+from dualrank.learning.valued import fit_valued
 
 
 def fit(
@@ -34,6 +35,9 @@ def fit(
     (`steps=500`). `source` is a log, or any source of labels over the documents of `dataset`
     (`SimulatedClicks`, `Judgments`, or one's own), from which no clicks can be held out.
 
+    With weights of `events` the method learns its propensity from clicks, and a second ranker
+    learns from what the events are worth (`learning/valued.py`).
+
     The propensity of the model is that of the last step, whichever ranker is kept; likelihoods keep
     that of the best step, by which it was judged. With `start`,
     learning begins where that model ended, on this source alone. An interrupted training of a log
@@ -43,6 +47,13 @@ def fit(
     plan = (plan or Plan()).with_options(**options)
     check_source(source, dataset)
     path = None if checkpoint is None else Path(checkpoint)
+    if plan.events is not None:
+        if not isinstance(source, ClickLog) or start is not None:
+            raise SettingsError(
+                "weighted events are learned from in two stages, from a log and from no model"
+            )
+        heard: dict[str, Any] = {"checkpoint": path, "progress": progress, "watch": watch}
+        return fit_valued(source, dataset, plan, fit, **heard)
     if plan.way.name != "auto":
         return train_one(
             source,

@@ -12,10 +12,12 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.scaling import Scaler
 from dualrank.evaluation.click_check import hold_out
+from dualrank.learning.event_values import values_by_list
 from dualrank.learning.feedback import (
     CorrectedClicks,
     EstimatedRelevance,
     Feedback,
+    ValuedClicks,
     WholeFeedback,
 )
 from dualrank.learning.logging_scores import Ground
@@ -74,6 +76,11 @@ class Material:
         if correction.is_likelihood or self.relevance is not None:
             return OnLikelihood(features, self._labels(self.held_out, correction), correction)
         corrected = correction.labels(self.held_out)
+        if self.plan.events is not None:
+            sessions = np.maximum(self.held_out.sessions_per_list, 1)[:, None]
+            values = values_by_list(self.held_out, self.plan.events) / sessions
+            believed, limit = correction.propensity, settings.max_weight
+            return OnHeldOutClicks(features, self.held_out, believed, limit, values)
         if corrected is not None:
             return OnHeldOutClicks(features, self.held_out, lambda: None, labels=corrected)
         return OnHeldOutClicks(features, self.held_out, correction.propensity, settings.max_weight)
@@ -86,6 +93,8 @@ class Material:
 
     def _labels(self, log: ClickLog, correction: Correction) -> WholeFeedback:
         """Clicks, or what stands for them."""
+        if self.plan.events is not None:
+            return ValuedClicks(log, self.plan.events, self.plan.context)
         corrected = correction.labels(log)
         if corrected is not None:
             return CorrectedClicks(log, corrected)

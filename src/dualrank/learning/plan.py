@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ from dualrank.corrections.position_models import CONTEXTUAL, POSITION_MODELS
 from dualrank.data.dataset import Dataset
 from dualrank.data.scaling import KINDS
 from dualrank.errors import SettingsError
+from dualrank.learning.event_values import event_weights
 from dualrank.learning.extracted_relevance import CLICK_MODEL, MIN_SESSIONS, model_of_label
 from dualrank.learning.methods import METHODS, Method, method_of
 from dualrank.propensity.propensity import Propensity
@@ -48,6 +50,9 @@ class Plan:
     `loss` is that of corrected labels: `softmax` (the default, the paper's), `pairwise` or
     `lambdarank`. What has a likelihood of its own takes none.
 
+    `events` are weights of what users did, such as `{"click": 1, "purchase": 5}`: the method learns
+    its propensity from clicks alone, and a ranker is then trained on what the events are worth.
+
     >>> Plan(method="naive").with_options(steps=500, scaling="log").suited.steps
     500
     """
@@ -71,6 +76,7 @@ class Plan:
     loss: Annotated[
         str | None, "The loss of corrected labels: softmax, pairwise or lambdarank."
     ] = None
+    events: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
         method = self.way
@@ -81,6 +87,7 @@ class Plan:
             if not given and option in method.needs:
                 other = "; dla learns it from the clicks" if option == "propensity" else ""
                 raise SettingsError(f"method {method.name} needs a {_words(option)}{other}")
+        object.__setattr__(self, "events", event_weights(self.events))
         self._check_curves()
         correction = method.correction
         if self.ranker.makes.at_once and (correction.learns or correction.slopes_only):
@@ -199,6 +206,8 @@ class Plan:
                 value = json.loads(value.to_json())
             if value is not None:
                 described[option] = value
+        if self.events is not None:
+            described["events"] = dict(self.events)
         return described
 
 

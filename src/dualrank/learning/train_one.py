@@ -141,6 +141,9 @@ def fingerprint(log: ClickLog, dataset: Dataset, context: str | None = None) -> 
         digest.update(np.ascontiguousarray(column.codes).data)
     for array in (log.lists.documents, log.list_of, log.clicks, log.counts, dataset.offsets):
         digest.update(np.ascontiguousarray(array).data)
+    for kind, amounts in log.events.items():
+        digest.update(kind.encode())
+        digest.update(np.ascontiguousarray(amounts).data)
     digest.update(np.ascontiguousarray(dataset.features).data)
     return digest.hexdigest()
 

@@ -24,7 +24,7 @@ from dualrank.storage import write_text
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SHOWN_ELSEWHERE = ("settings", "history", "reading", "twin", "auto")
+_SHOWN_ELSEWHERE = ("settings", "history", "reading", "twin", "auto", "stages")
 _COUNTED = Markup(
     "Inverse weighting (DLA, IPW) counts a click at position <i>i</i> one divided by this number "
     "of times."

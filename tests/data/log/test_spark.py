@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
@@ -113,3 +114,20 @@ def test_the_yandex_log(spark, tmp_path):
     pq.write_table(long_table(rows), tmp_path / "yandex.parquet")
     log = same(spark, str(tmp_path / "yandex.parquet"))
     assert (log.sessions, len(log.lists)) == (56_477, 1_505)
+
+
+def test_events_are_summed_alike(spark, tmp_path):
+    table = dirty()
+    luck = np.random.default_rng(1)
+    amounts = [None if luck.random() < 0.5 else round(luck.exponential(9), 4) for _ in table[0]]
+    table = table.append_column("dwell_time", pa.array(amounts, pa.float64()))
+    bought = pa.array(luck.random(table.num_rows) < 0.1)
+    pq.write_table(table.append_column("purchase", bought), tmp_path / "log.parquet")
+    log = same(
+        spark,
+        str(tmp_path / "log.parquet"),
+        contexts=["device"],
+        event_kinds=["dwell_time", "purchase"],
+        max_bad_share=1.0,
+    )
+    assert log.event("purchase").sum() > 0

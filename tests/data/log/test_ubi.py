@@ -1,5 +1,7 @@
 """User Behavior Insights: what was returned, joined with what was clicked."""
 
+import copy
+import gzip
 import json
 
 import pyarrow as pa
@@ -31,6 +33,7 @@ def event(query_id, object_id, ordinal, action="click"):
     return {
         "action_name": action,
         "query_id": query_id,
+        "application": "shop",
         "client_id": "c1",
         "timestamp": "2024-05-16T12:35:00Z",
         "event_attributes": {
@@ -175,3 +178,166 @@ def test_fields_that_are_missing_are_named(tmp_path):
         read_log(queries, events=events, actions=())
     with pytest.raises(SettingsError, match="events go with files of UBI queries"):
         read_log(queries, events=events, columns={"doc_id": "x"})
+
+
+def searched(query_id, user_query, application="shop"):
+    """A record as programs write it that log what was seen: no hits at all."""
+    record = query(query_id, user_query, [], "c1")
+    del record["query_response_hit_ids"]
+    return {**record, "application": application}
+
+
+def seen(query_id, documents, start=0, application="shop"):
+    return [
+        {**event(query_id, document, number, "impression"), "application": application}
+        for number, document in enumerate(documents, start)
+    ]
+
+
+def bulk(path, queries, events):
+    """One file of both, as engines load it: a line that says where to, then the record."""
+    records = [("ubi_queries", q) for q in queries] + [("ubi_events", e) for e in events]
+    return lines(
+        path,
+        [
+            line
+            for number, (index, record) in enumerate(records)
+            for line in ({"index": {"_index": index, "_id": str(number)}}, record)
+        ],
+    )
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_impressions_are_the_list_where_there_are_no_hits(tmp_path, start):
+    queries = [QUERIES[0], searched("u2", "ram"), searched("u3", "ram")]
+    events = [
+        *seen("u2", ["x", "y"], start),
+        *seen("u3", ["y", "x", "z"], start),
+        event("u3", "x", start + 1),
+        event("u1", "b", start + 1),
+    ]
+    paths = written(tmp_path, "json", queries, reversed(events))
+    log = read_log(paths[0], events=paths[1])
+    assert happenings(log) == {
+        ("toner", ("a", "b", "c"), (False, True, False)): 1,
+        ("ram", ("x", "y"), (False, False)): 1,
+        ("ram", ("y", "x", "z"), (False, True, False)): 1,
+    }
+    (problem,) = log.reading.problems
+    assert (problem.kind, problem.count) == ("from_impressions", 2)
+    assert problem.example == f"such as query_id 'u2'; positions count from {start}"
+
+
+def test_every_application_counts_from_where_its_own_events_begin(tmp_path):
+    queries = [searched("u1", "ram", "old"), searched("u2", "ram", "new")]
+    events = [*seen("u1", ["x", "y"], 1, "old"), *seen("u2", ["x", "y"], 0, "new")]
+    paths = written(tmp_path, "json", queries, events)
+    log = read_log(paths[0], events=paths[1])
+    assert happenings(log) == {("ram", ("x", "y"), (False, False)): 2}
+    assert log.reading.problems[0].example.endswith("count from 0 in 'new', from 1 in 'old'")
+
+
+def test_where_positions_begin_can_be_told(tmp_path):
+    paths = written(tmp_path, "json", [QUERIES[0], searched("u2", "ram")], seen("u2", ["x"], 1))
+    log = read_log(paths[0], events=paths[1], first_position=0, max_bad_share=1.0)
+    assert happenings(log) == {("toner", ("a", "b", "c"), (False, False, False)): 1}
+    assert [problem.kind for problem in log.reading.problems] == ["gap", "from_impressions"]
+
+
+@pytest.mark.parametrize(
+    ("events", "kind", "count", "kept"),
+    [
+        (seen("u4", ["x", "y"])[:1] + seen("u4", ["x", "y", "z"])[2:], "gap", 1, 3),
+        ([*seen("u4", ["x"]), *seen("u4", ["y"])], "same_position", 1, 3),
+        (seen("u4", ["x", "x"]), "same_document", 1, 3),
+        (seen("u4", ["x", None]), "nameless_impression", 1, 4),
+        ([event("u4", "x", None, "impression")], "missing_value", 1, 3),
+        (seen("u9", ["x"]), "unknown_query", 1, 3),
+        (seen("u3", ["x", "007", "zz"]), "unlisted_impression", 1, 3),
+        ([], "nothing_shown", 1, 3),
+        ([*seen("u4", ["x", "y"]), *seen("u4", ["x", "y"])], "from_impressions", 1, 4),
+        ([*seen("u4", ["x", "y"]), event("u4", "x", 1)], "other_position", 1, 4),
+    ],
+)
+def test_impressions_that_do_not_fit_are_counted(tmp_path, events, kind, count, kept):
+    first = [event("u1", "b", 1), *seen("u2", ["a"])]
+    paths = written(tmp_path, "json", [*QUERIES, searched("u4", "odd")], [*first, *events])
+    log = read_log(paths[0], events=paths[1], max_bad_share=1.0)
+    found = {problem.kind: problem.count for problem in log.reading.problems}
+    assert found[kind] == count
+    assert log.sessions == kept
+
+
+def test_what_is_asked_again_while_someone_types_is_one_search(tmp_path):
+    """Each keystroke writes a record under the same id; what was returned at last is the list."""
+    typed = [query("u1", "ton", []), *QUERIES, query("u1", "toner", [])]
+    paths = written(tmp_path, "json", typed, EVENTS)
+    log = read_log(paths[0], events=paths[1])
+    assert happenings(log) == EXPECTED
+    assert log.reading.problems == ()
+
+
+@pytest.mark.parametrize("name", ["both.ndjson", "both.json.gz"])
+def test_one_bulk_file_may_hold_queries_and_events(tmp_path, name):
+    path = bulk(tmp_path / "both.ndjson", QUERIES, EVENTS)
+    if name.endswith("gz"):
+        (tmp_path / name).write_bytes(gzip.compress(path.read_bytes()))
+    log = read_log(tmp_path / name, events=tmp_path / name)
+    assert happenings(log) == EXPECTED
+    assert log.reading.problems == ()
+
+
+def test_keys_that_appear_late_in_a_file_are_read(tmp_path):
+    """A database guesses columns from the first 20,480 lines."""
+    many = [searched(f"n{number}", "none") for number in range(21_000)]
+    path = bulk(tmp_path / "both.ndjson", [*many, *QUERIES], EVENTS)
+    assert happenings(read_log(path, events=path)) == EXPECTED
+
+
+def test_further_actions_are_kept_as_events(tmp_path):
+    events = [
+        *copy.deepcopy(EVENTS),
+        event("u3", "007", 2, "add_to_cart"),
+        event("u3", "007", 2, "add_to_cart"),
+        event("u3", "zz", 9, "add_to_cart"),
+        event("u9", "x", 1, "add_to_cart"),
+    ]
+    for record, seconds in zip(events, (30.5, 2.25), strict=False):
+        record["event_attributes"]["dwell_time"] = seconds
+    paths = written(tmp_path, "json", QUERIES, events)
+    log = read_log(
+        paths[0],
+        events=paths[1],
+        event_kinds=["cart", "dwell_time", "click"],
+        columns={"cart": "add_to_cart"},
+    )
+    assert happenings(log) == EXPECTED
+    assert list(log.events) == ["cart", "dwell_time"]
+    assert sorted(log.event("cart").sum(axis=0)) == [0, 1, 2]
+    assert log.event("dwell_time").sum(axis=0).tolist() == [2.25, 30.5, 0]
+    problems = {problem.kind: problem.count for problem in log.reading.problems}
+    assert problems["stray_event"] == 2
+
+
+def test_an_action_that_nobody_did_is_named_with_those_that_were(tmp_path):
+    paths = written(tmp_path, "json")
+    with pytest.raises(DataError, match="no event 'purchase'; the actions are click, add_to_cart"):
+        read_log(paths[0], events=paths[1], event_kinds=["purchase"])
+    with pytest.raises(DataError, match="no event with a dwell_time; the actions are"):
+        read_log(paths[0], events=paths[1], event_kinds=["dwell_time"])
+
+
+def test_a_time_below_zero_is_refused(tmp_path):
+    wrong = event("u1", "b", 2)
+    wrong["event_attributes"]["dwell_time"] = -4
+    right = event("u1", "b", 2)
+    right["event_attributes"]["dwell_time"] = 40
+    paths = written(tmp_path, "json", QUERIES, [wrong, right])
+    with pytest.raises(DataError, match=r"session 'u1' has '-4\.0' as the amount of the event"):
+        read_log(paths[0], events=paths[1], event_kinds=["dwell_time"])
+
+
+def test_an_export_that_shows_nothing_is_refused(tmp_path):
+    paths = written(tmp_path, "json", [searched("u1", "ram")], [event("u1", "x", 1)])
+    with pytest.raises(DataError, match="no query has query_response_hit_ids, and none an impress"):
+        read_log(paths[0], events=paths[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -41,6 +42,7 @@ def assemble(reduced: Reduced) -> ClickLog:
         happened["sessions"].to_numpy().astype(np.int64),
         columns,
         catalogue,
+        _events(reduced, depth),
     )
     return replace(log, reading=reduced.report)
 
@@ -52,6 +54,7 @@ def in_order(
     counts: NDArray[np.int64],
     columns: dict[str, Column],
     catalogue: Catalogue,
+    events: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> ClickLog:
     """A log whose lists are distinct and sorted by their documents, with only lists that occur."""
     used = np.bincount(list_of, minlength=len(lists)) > 0
@@ -66,6 +69,7 @@ def in_order(
         counts,
         columns=columns,
         catalogue=catalogue,
+        events=events,
     )
 
 
@@ -109,3 +113,16 @@ def _clicks(happened: pa.Table, depth: int) -> NDArray[np.bool_]:
         word, bit = divmod(position, WORD)
         clicks[:, position] = (happened[f"clicks_{word}"].to_numpy() >> bit) & 1
     return clicks
+
+
+def _events(reduced: Reduced, depth: int) -> dict[str, NDArray[np.float64]]:
+    """The amounts of every kind of event, laid out like clicks."""
+    events = {}
+    for number, kind in enumerate(reduced.events):
+        laid_out = np.zeros((reduced.happened.num_rows, depth))
+        if reduced.amounts is not None:
+            row = reduced.amounts["happening"].to_numpy()
+            place = reduced.amounts["place"].to_numpy()
+            laid_out[row, place - 1] = reduced.amounts[f"amount_{number}"].to_numpy()
+        events[kind] = laid_out
+    return events

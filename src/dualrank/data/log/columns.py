@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dualrank.data.log.log_options import LogOptions
 from dualrank.errors import DataError, SettingsError
 
 REQUIRED = ("session_id", "query_id", "doc_id", "position", "clicked")
 OPTIONAL = ("timestamp", "client_id")
-RESERVED = ("clicks", "sessions")
+RESERVED = ("clicks", "sessions", "events")
 
 
 @dataclass(frozen=True)
@@ -18,10 +18,12 @@ class Columns:
     """The log's own names of the columns that are used.
 
     `session_id` to `clicked` are always there; `timestamp` and `client_id` where the log has them.
+    `events` has the columns of what users did besides clicking, by kind.
     """
 
     names: Mapping[str, str]
     contexts: tuple[str, ...] = ()
+    events: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, meaning: str) -> str:
         return self.names[meaning]
@@ -38,11 +40,11 @@ def find_columns(present: Iterable[str], options: LogOptions, *, where: str = "t
     'item'
     """
     renamed = options.columns
-    unknown = [meaning for meaning in renamed if meaning not in (*REQUIRED, *OPTIONAL)]
+    meanings = (*REQUIRED, *OPTIONAL, *options.event_kinds)
+    unknown = [meaning for meaning in renamed if meaning not in meanings]
     if unknown:
         raise SettingsError(
-            f"there is no meaning {unknown[0]!r} for a column; there are "
-            f"{', '.join((*REQUIRED, *OPTIONAL))}"
+            f"there is no meaning {unknown[0]!r} for a column; there are {', '.join(meanings)}"
         )
     names = {}
     for meaning in (*REQUIRED, *OPTIONAL):
@@ -69,4 +71,14 @@ def find_columns(present: Iterable[str], options: LogOptions, *, where: str = "t
             raise DataError(
                 f"{where}: there is no context column {context!r}; the log has {', '.join(present)}"
             )
-    return Columns(names, tuple(dict.fromkeys(options.contexts)))
+    events = {kind: renamed.get(kind, kind) for kind in options.event_kinds}
+    for kind, name in events.items():
+        if kind in (*REQUIRED, *OPTIONAL):
+            raise SettingsError(f"{kind!r} is what a log's own column means, and no kind of event")
+        if name not in present:
+            named = f" (as {kind})" if name != kind else ""
+            raise DataError(
+                f"{where}: there is no column {name!r}{named} of events; the log has "
+                f"{', '.join(present)}; another name is given as {kind}=NAME"
+            )
+    return Columns(names, tuple(dict.fromkeys(options.contexts)), events)

@@ -65,6 +65,7 @@ def point_to(log: ClickLog, dataset: Dataset) -> ClickLog:
         log.counts,
         dict(log.columns),
         there,
+        log.events,
     )
     return replace(joined, reading=_with(reading, problems, joined.sessions))
 

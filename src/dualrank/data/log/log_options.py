@@ -8,6 +8,9 @@ from typing import Annotated
 
 from dualrank.errors import SettingsError
 
+CLICK = "click"
+"""The kind of event that every log has."""
+
 
 @dataclass(frozen=True)
 class LogOptions:
@@ -16,8 +19,12 @@ class LogOptions:
     `columns` gives the log's own names, such as `{"doc_id": "item"}`. Sessions that differ in one
     of the `contexts` are counted apart. Sessions with more than `max_clicks` clicks, and those of
     clients with more than `max_client_share` of all clicks, are left out. A share of bad sessions
-    above `max_bad_share` is refused. `periods` is the number of parts, of about equally many
-    sessions, into which the time of a log with a `timestamp` is cut; 0 or 1 leaves it whole.
+    above `max_bad_share` is refused. `event_kinds` are what users did besides clicking, such as
+    `purchase`: columns with amounts, or UBI actions. `periods` is the number of parts, of about
+    equally many sessions, into which the time of a log with a `timestamp` is cut; 0 or 1 leaves it
+    whole.
+    Positions count from `first_position`: from 1 unless it is given, those of UBI events from where
+    they are seen to begin.
     """
 
     columns: Annotated[
@@ -28,7 +35,16 @@ class LogOptions:
     contexts: Annotated[
         tuple[str, ...], "A column whose values are counted apart. Repeatable."
     ] = ()
-    first_position: Annotated[int, "What the log's positions start with.", {"min": 0, "max": 1}] = 1
+    event_kinds: Annotated[
+        tuple[str, ...],
+        "What to keep besides clicks: a column of amounts, or a UBI action. Repeatable.",
+        {"name": "--event", "metavar": "KIND"},
+    ] = ()
+    first_position: Annotated[
+        int | None,
+        "What the log's positions start with (1, or as UBI events show).",
+        {"min": 0, "max": 1},
+    ] = None
     max_bad_share: Annotated[
         float, "Leave bad sessions out, up to this share.", {"min": 0, "max": 1}
     ] = 0.0
@@ -41,7 +57,15 @@ class LogOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", dict(self.columns or {}))
         object.__setattr__(self, "contexts", tuple(self.contexts or ()))
-        if self.first_position not in (0, 1):
+        kinds = dict.fromkeys(kind for kind in self.event_kinds or () if kind != CLICK)
+        object.__setattr__(self, "event_kinds", tuple(kinds))
+        for kind in kinds:
+            if "=" in kind or not kind:
+                raise SettingsError(
+                    f"the event {kind!r} is no name such as purchase; amounts are kept apart, and "
+                    "weighed when a ranker is trained"
+                )
+        if self.first_position not in (None, 0, 1):
             raise SettingsError(f"first_position is 0 or 1, not {self.first_position}")
         if self.periods < 0:
             raise SettingsError(f"periods is 0 or more, not {self.periods}")
@@ -52,3 +76,8 @@ class LogOptions:
         share = self.max_client_share
         if share is not None and not 0 < share <= 1:
             raise SettingsError(f"max_client_share is a share above 0 and up to 1, not {share}")
+
+    @property
+    def first(self) -> int:
+        """What positions start with, where nothing else shows it."""
+        return 1 if self.first_position is None else self.first_position

@@ -48,7 +48,7 @@ def read_log(
     `contexts=["device"]`, `first_position=0`, `max_bad_share=0.01` …), or by one made before.
 
     With `events`, both are exports of User Behavior Insights: `log` has the queries, and events of
-    one of the `actions` are the clicks.
+    one of the `actions` are the clicks. Both may be the same files.
 
     What is wrong with the log is counted in `reading` of the result, and left out. A share of bad
     sessions above `max_bad_share` is refused with a `BadLogError`, which names every kind of them;
@@ -64,12 +64,13 @@ def read_log(
             raise SettingsError(
                 f"{source.name}: this log is reduced already; events are given when it is reduced"
             )
-        if replace(options, contexts=(), max_bad_share=0.0) != LogOptions():
+        plain = replace(options, contexts=(), event_kinds=(), max_bad_share=0.0)
+        if plain != LogOptions():
             raise SettingsError(
                 f"{source.name}: this log is reduced already; columns, positions, periods and "
                 "traffic filters are given when it is reduced"
             )
-        result = _read_saved(source, options.contexts)
+        result = _read_saved(source, options)
         # What was bad when it was reduced was allowed then.
         before = result.reading.bad_shares if result.reading else {}
     else:
@@ -107,15 +108,17 @@ def finish(
     return log
 
 
-def _read_saved(source: Source, contexts: Sequence[str]) -> ClickLog:
+def _read_saved(source: Source, options: LogOptions) -> ClickLog:
     if len(source.files) > 1:
         raise DataError(
             f"{source.name}: {_saved_files(source)[0]} is a reduced log among {len(source.files)} "
             "files; give it alone, or the log's own files, which are all reduced together"
         )
     log = read_saved(source.files[0])
-    for context in contexts:
+    for context in options.contexts:
         log.column(context)
+    for kind in options.event_kinds:
+        log.event(kind)
     return log
 
 

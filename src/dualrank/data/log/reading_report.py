@@ -16,8 +16,8 @@ class Kind:
     """A thing that can be wrong with a log, and what is done about it.
 
     `dropped` leaves the session out, `ignored` leaves out the row or event alone; what is `noted`
-    loses nothing. Only the first two count towards the limit on what is bad, each in its own
-    `unit`: sessions, rows that belong to no session, clicks that belong to no displayed list.
+    loses nothing. Of the first two, three units count towards the limit on what is bad, each by
+    itself: sessions, rows that belong to no session, clicks that belong to no displayed list.
     """
 
     says: str
@@ -43,12 +43,19 @@ KINDS: Mapping[str, Kind] = {
     "not_displayed": Kind("click on a document that was not displayed", "ignored"),
     "no_query": Kind("click of a query that is not in the log", "ignored", "clicks"),
     "no_object": Kind("click without an object_id", "ignored", "clicks"),
-    "other_position": Kind(
-        "click at another position than in query_response_hit_ids", "noted", "clicks"
+    "unknown_query": Kind("impressions of a query that is not in the log", "ignored", "queries"),
+    "nameless_impression": Kind("impression without an object_id", "ignored", "impressions"),
+    "stray_event": Kind("event of a document that was not displayed", "ignored", "events"),
+    "other_position": Kind("click at another position than its document's", "noted", "clicks"),
+    "unlisted_impression": Kind(
+        "impression of a document that is not in query_response_hit_ids", "noted", "impressions"
+    ),
+    "from_impressions": Kind(
+        "list taken from impressions, for want of query_response_hit_ids", "noted", "queries"
     ),
     "repeated_click": Kind("click repeated", "noted", "clicks"),
     "repeated_row": Kind("row repeated", "noted"),
-    "nothing_shown": Kind("query that displayed nothing", "noted", "queries"),
+    "nothing_shown": Kind("query without hits and without impressions", "noted", "queries"),
     "not_in_log": Kind("features of a document that was never displayed", "noted", "documents"),
 }
 
@@ -125,7 +132,7 @@ class ReadingReport:
         bad = {"sessions": self.bad, "rows": 0, "clicks": 0}
         for problem in self.problems:
             unit = KINDS[problem.kind].unit
-            if problem.treatment != "noted" and unit != "sessions":
+            if problem.treatment != "noted" and unit in ("rows", "clicks"):
                 bad[unit] += problem.count
         there = {"sessions": self.sessions, "rows": self.rows, "clicks": self.clicks}
         return {unit: (min(count, there[unit]), there[unit]) for unit, count in bad.items()}

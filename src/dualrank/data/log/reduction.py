@@ -19,6 +19,7 @@ import pyarrow as pa
 from dualrank.data.click_log import PERIOD
 from dualrank.data.log.columns import Columns
 from dualrank.data.log.engine import Engine, Type, only_value
+from dualrank.data.log.event_amounts import amount, check_amounts, number_rows, sum_amounts
 from dualrank.data.log.examples import MAX_DEPTH, changing, example_of
 from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.log_periods import cut
@@ -39,6 +40,8 @@ class Reduced:
     `shown`: list, query, document, place (1-based), for the documents of each distinct list, in any
     order, some perhaps repeated.
     `happened`: list, clicks_0 … (a bit per position, `WORD` in each), period, contexts, sessions.
+    `amounts`, where there are further `events`: what of each kind the sessions of a row of
+    `happened` add up to at a place (row, place, amount_0 …), where it is more than nothing.
     """
 
     shown: pa.Table
@@ -46,6 +49,8 @@ class Reduced:
     contexts: tuple[str, ...]
     periods: tuple[str, ...]
     report: ReadingReport
+    events: tuple[str, ...] = ()
+    amounts: pa.Table | None = None
 
 
 def reduce_log(
@@ -61,6 +66,7 @@ def reduce_log(
             f"{source}: max_client_share needs a column client_id (or another named as such)"
         )
     _rows(engine, columns, options)
+    check_amounts(engine, columns, source)
     words = 1
     while True:
         _sessions(engine, columns, words)
@@ -93,7 +99,7 @@ def _rows(engine: Engine, columns: Columns, options: LogOptions) -> None:
             f"CASE WHEN {text} IN ('1', 'true', 't', '1.0') THEN TRUE "
             f"WHEN {text} IN ('0', 'false', 'f', '0.0') THEN FALSE END"
         )
-    first, last = options.first_position, options.first_position + MAX_DEPTH - 1
+    first, last = options.first, options.first + MAX_DEPTH - 1
     selected = {
         "session": engine.quote(columns["session_id"]),
         "query": _id(engine.quote(columns["query_id"]), types[columns["query_id"]]),
@@ -113,6 +119,9 @@ def _rows(engine: Engine, columns: Columns, options: LogOptions) -> None:
         name = columns["timestamp"]
         selected["time"] = engine.seconds(engine.quote(name), types[name])
         selected["written_time"] = f"CAST({engine.quote(name)} AS STRING)"
+    for number_of, name in enumerate(columns.events.values()):
+        selected[f"amount_{number_of}"] = amount(engine.quote(name), types[name])
+        selected[f"written_{number_of}"] = f"CAST({engine.quote(name)} AS STRING)"
     engine.view(
         "rows", "SELECT " + ", ".join(f"{v} AS {k}" for k, v in selected.items()) + " FROM log"
     )
@@ -228,7 +237,9 @@ class _Reduction:
         own = PERIOD in columns.contexts
         self.timed = "timestamp" in columns and options.periods > 1 and not own
         self.problems = {problem.kind: problem for problem in problems}
-        self.stray = sum(p.count for p in problems if p.treatment != "noted")
+        self.stray = sum(
+            p.count for p in problems if p.treatment != "noted" and KINDS[p.kind].unit == "clicks"
+        )
 
     def result(self) -> Reduced:
         """Everything, in the order in which one thing needs the other."""
@@ -244,7 +255,7 @@ class _Reduction:
         if self.timed:
             kind = self.engine.types("log")[self.columns["timestamp"]]
             edges, names = cut(self.engine, self.options.periods, kind)
-        happened = self._happened(faults, filters, edges)
+        happened, amounts = self._happened(faults, filters, edges)
         kept = int(happened["sessions"].to_numpy().sum())
         shown = self.engine.fetch(
             "SELECT list, query, document, place FROM shown JOIN judged USING (list) "
@@ -261,7 +272,8 @@ class _Reduction:
             clients=clients,
             bad=bad,
         )
-        return Reduced(shown, happened, self.columns.contexts, names, report)
+        kinds = tuple(self.columns.events)
+        return Reduced(shown, happened, self.columns.contexts, names, report, kinds, amounts)
 
     def _totals(self) -> dict[str, int]:
         (totals,) = self.engine.fetch(
@@ -339,7 +351,7 @@ class _Reduction:
             "SELECT query, document, position, clicked, place, click FROM shown "
             f"WHERE list = {number} ORDER BY TRY_CAST(position AS DOUBLE), document, query, clicked"
         ).to_pylist()
-        return example_of(kind, session["session"], rows, self.options.first_position)
+        return example_of(kind, session["session"], rows, self.options.first)
 
     def _judge_sessions(self) -> str:
         """The condition under which a session itself, rather than its list, is dropped."""
@@ -405,17 +417,25 @@ class _Reduction:
 
     def _happened(
         self, faults: str, filters: dict[str, tuple[str, int]], edges: Sequence[float]
-    ) -> pa.Table:
+    ) -> tuple[pa.Table, pa.Table | None]:
+        """What happened how often, and the amounts of further events."""
         keys = [f"clicks_{word}" for word in range(self.words)]
         keys += [f"context_{number}" for number in range(len(self.columns.contexts))]
         passed = [f"NOT ({condition})" for condition, _ in filters.values()]
         kept = " AND ".join(["session IS NOT NULL", f"NOT ({faults})", *passed])
         period = " + ".join(f"CASE WHEN time >= {edge!r} THEN 1 ELSE 0 END" for edge in edges[1:])
-        chosen = [*keys, f"{period or 0} AS period"]
-        return self.engine.fetch(
+        chosen = ", ".join([*keys, f"{period or 0} AS period"])
+        happened = (
             f"SELECT j.list, {', '.join(keys)}, period, n AS sessions FROM ("
             f"SELECT one, two, {', '.join(keys)}, period, count(*) AS n FROM "
-            f"(SELECT one, two, {', '.join(chosen)} FROM sessions WHERE {kept}) "
+            f"(SELECT one, two, {chosen} FROM sessions WHERE {kept}) "
             f"GROUP BY one, two, {', '.join(keys)}, period"
             ") h JOIN judged j ON h.one = j.one AND h.two = j.two WHERE NOT j.dropped"
         )
+        if not self.columns.events:
+            return self.engine.fetch(happened), None
+        keys.append("period")
+        number_rows(self.engine, happened, ["list", *keys])
+        sessions = f"SELECT session, one, two, {chosen} FROM sessions WHERE {kept}"
+        amounts = sum_amounts(self.engine, sessions, keys, len(self.columns.events))
+        return self.engine.fetch("SELECT * FROM happened ORDER BY happening"), amounts

@@ -1,9 +1,10 @@
 """A reduced log as a Parquet file, and back.
 
 One row per distinct list: `query_id`, `doc_ids` in the order in which they were displayed, and
-`happened`, a list of what was done on it: the clicked positions, the contexts, and in how many
-sessions. Any reader of Parquet can use it; the key `dualrank.log` of its metadata holds the order
-of context values and the account of how the log was read.
+`happened`, a list of what was done on it: the clicked positions, the contexts, in how many
+sessions, and of every further kind of event what these add up to at which positions. Any reader of
+Parquet can use it; the key `dualrank.log` of its metadata holds the order of context values and the
+account of how the log was read.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from dualrank.data.click_log import ClickLog, Column
 from dualrank.data.lists import PADDING, RankedLists
@@ -51,11 +53,16 @@ def to_table(log: ClickLog) -> pa.Table:
     for name, column in log.columns.items():
         codes = pa.array(column.codes[order])
         fields[name] = pa.DictionaryArray.from_arrays(codes, list(column.names)).cast(pa.string())
-    happened = pa.StructArray.from_arrays(list(fields.values()), names=list(fields))
+    if log.events:
+        fields["events"] = _struct(
+            {kind: _amounts(amounts[order]) for kind, amounts in log.events.items()}
+        )
+    happened = _struct(fields)
     of_list = np.bincount(log.list_of, minlength=len(log.lists))
     note = {
         "format": FORMAT,
         "columns": {name: column.names for name, column in log.columns.items()},
+        "events": list(log.events),
         "reading": None if log.reading is None else log.reading.to_dict(),
     }
     return pa.table(
@@ -123,6 +130,11 @@ def _from_table(table: pa.Table, note: dict[str, Any]) -> ClickLog:
         rows.field("sessions").to_numpy(),
         columns,
         catalogue,
+        # Logs that were reduced before there were events have none.
+        {
+            kind: _laid_out(rows.field("events").field(kind), clicks.shape)
+            for kind in note.get("events", [])
+        },
     )
     reading = None if note["reading"] is None else ReadingReport.from_dict(note["reading"])
     return replace(log, reading=reading)
@@ -130,3 +142,27 @@ def _from_table(table: pa.Table, note: dict[str, Any]) -> ClickLog:
 
 def _offsets(lengths: Any) -> pa.Array:
     return pa.array(np.append(0, np.cumsum(lengths)).astype(np.int32))
+
+
+def _struct(fields: dict[str, Any]) -> pa.StructArray:
+    return pa.StructArray.from_arrays(list(fields.values()), names=list(fields))
+
+
+def _amounts(laid_out: NDArray[np.float64]) -> pa.ListArray:
+    """The positions with an amount above nothing, and the amounts."""
+    row, place = np.nonzero(laid_out)
+    pairs = _struct(
+        {
+            "position": pa.array((place + 1).astype(np.int32)),
+            "amount": pa.array(laid_out[row, place]),
+        }
+    )
+    return pa.ListArray.from_arrays(_offsets((laid_out != 0).sum(axis=1)), pairs)
+
+
+def _laid_out(pairs: pa.ListArray, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    row = np.repeat(np.arange(shape[0]), pairs.value_lengths().to_numpy())
+    flat = pairs.flatten()
+    laid_out = np.zeros(shape)
+    laid_out[row, flat.field("position").to_numpy() - 1] = flat.field("amount").to_numpy()
+    return laid_out

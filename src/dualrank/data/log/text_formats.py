@@ -17,6 +17,8 @@ from dualrank.errors import DataError
 DELIMITERS = (",", "\t", ";", "|")
 START = 4_096
 EXAMINED_ROWS = 100_000
+BULK_ACTIONS = ("index", "create")
+"""What a line between the documents of a bulk file, as search engines load it, says to do."""
 
 
 class Csv(LogFormat):
@@ -59,9 +61,28 @@ class JsonLines(LogFormat):
                 raise DataError(f"{file}: a JSON array; expected one object per line")
         files = engine.texts(source.files)
         lines = f"SELECT * FROM read_json({files}, format = 'newline_delimited'"
-        keys = engine.types(f"{lines}, union_by_name = true)")
-        text = ", ".join(f"{engine.quote(key)}: 'VARCHAR'" for key in keys)
-        return f"{lines}, columns = {{{text}}})"
+        keys = {key.lower(): key for key in engine.types(f"{lines}, union_by_name = true)")}
+        # The database looks at the first lines only; a key may come later.
+        every = f"SELECT unnest(json_keys(json)) AS key FROM read_ndjson_objects({files})"
+        for (key,) in engine.connection.execute(
+            f"SELECT DISTINCT key FROM ({every}) ORDER BY key"
+        ).fetchall():
+            keys.setdefault(key.lower(), key)
+        text = ", ".join(f"{engine.quote(key)}: 'VARCHAR'" for key in keys.values())
+        return f"{lines}, columns = {{{text}}}){_documents(engine, list(keys.values()))}"
+
+
+def _documents(engine: DuckDBEngine, keys: Sequence[str]) -> str:
+    """The condition that leaves out the action lines of a bulk file, `{"index": {…}}`.
+
+    Such a line has this one key; a log may have a column of that name.
+    """
+    others = [engine.quote(key) for key in keys if key not in BULK_ACTIONS]
+    actions = [engine.quote(key) for key in keys if key in BULK_ACTIONS]
+    if not (others and actions):
+        return ""
+    found = " OR ".join(f"ltrim({action}) LIKE '{{%'" for action in actions)
+    return f" WHERE NOT (coalesce({', '.join(others)}) IS NULL AND coalesce({found}, FALSE))"
 
 
 def _starts(source: Source) -> list[str | None]:

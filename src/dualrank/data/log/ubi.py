@@ -1,34 +1,41 @@
 """User Behavior Insights 1.3: queries with what they returned, and events with what users did.
 
 A UBI `query_id` names one time that someone searched, so it is a session here; what the user typed,
-`user_query`, is the query. The documents displayed are `query_response_hit_ids`, in that order. An
-event of an action such as `click` is joined to them by its `query_id` and
+`user_query`, is the query. The documents displayed are `query_response_hit_ids`, in that order.
+Where a query has none, they are those of its events of the action `impression`, at the positions
+that these name. An event of an action such as `click` is joined to them by its `query_id` and
 `event_attributes.object.object_id`.
 
-Exports nest these fields (JSON, Parquet), flatten them into columns with dots in their names (CSV),
-or wrap each record in `_source`; all are understood.
+One program counts positions from 0, another from 1. If any event of an `application` names position
+0, all of its events count from 0, else from 1; `first_position` says it for all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dualrank.data.log.columns import REQUIRED, Columns
-from dualrank.data.log.engine import DuckDBEngine
+from dualrank.data.log.engine import DuckDBEngine, only_value
 from dualrank.data.log.log_format import LogFormat, Source
 from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.reading_report import Problem
+from dualrank.data.log.ubi_account import IMPRESSION, account
+from dualrank.data.log.ubi_fields import DWELL_TIMES, OBJECT, POSITIONS, Fields
 from dualrank.errors import DataError, SettingsError
 
-OBJECT = "event_attributes.object.object_id"
-POSITIONS = ("event_attributes.position.ordinal", "event_attributes.position", "position")
-"""Where an event may say at which position it was; the first that holds a number counts."""
+DWELL_TIME = "dwell_time"
+"""The kind of event that is no action: the seconds that events name."""
+# A time below zero is shown as it is, whatever the others add up to.
+SECONDS = "CASE WHEN min(dwell) < 0 THEN min(dwell) ELSE coalesce(sum(dwell), 0) END"
 
 
 @dataclass(frozen=True)
 class Ubi(LogFormat):
-    """Queries and `events`, files of any format each; events of one of the `actions` are clicks."""
+    """Queries and `events`, files of any format each; events of one of the `actions` are clicks.
+
+    Both may stand in the same files: a record with an `action_name` is an event.
+    """
 
     title = "UBI"
     events: Source
@@ -42,128 +49,166 @@ class Ubi(LogFormat):
         self, engine: DuckDBEngine, source: Source, options: LogOptions
     ) -> tuple[Columns, Sequence[Problem]]:
         """Join events to queries; what the join loses is counted."""
-        if options.columns:
+        if set(options.columns) - set(options.event_kinds):
             raise SettingsError("events go with files of UBI queries, and no other columns")
-        return _join(engine, source, self.events, self.actions, options.contexts)
+        engine.open(source, "ubi_queries")
+        engine.open(self.events, "ubi_events")
+        kinds = {kind: options.columns.get(kind, kind) for kind in options.event_kinds}
+        carried = _asked(engine, source, options.contexts)
+        _done(engine, self.events, (*self.actions, *kinds.values()), options.first_position)
+        _tally(engine, self.actions, kinds, self.events.name)
+        _displayed(engine, carried)
+        if not only_value(engine, "SELECT count(*) FROM displayed"):
+            raise DataError(
+                f"{source.name}: no query has query_response_hit_ids, and none an {IMPRESSION} "
+                f"with an object_id in {self.events.name}; expected what was displayed"
+            )
+        _log(engine, carried, kinds, options.first)
+        optional = [name for name in ("client_id", "timestamp") if name in carried]
+        columns = Columns(
+            {name: name for name in (*REQUIRED, *optional)},
+            options.contexts,
+            {kind: _amount(number) for number, kind in enumerate(kinds)},
+        )
+        return columns, account(engine)
 
 
-def _join(
-    engine: DuckDBEngine,
-    queries: Source,
-    events: Source,
-    actions: Sequence[str],
-    contexts: Sequence[str],
-) -> tuple[Columns, list[Problem]]:
-    engine.open(queries, "ubi_queries")
-    engine.open(events, "ubi_events")
-    asked = _Fields(engine, "ubi_queries", queries.name)
-    optional = [name for name in ("client_id", "timestamp") if asked.has(name)]
-    carried = [engine.quote(name) for name in dict.fromkeys((*optional, *contexts))]
-    values = [asked.text(name) for name in dict.fromkeys((*optional, *contexts))]
+def _asked(engine: DuckDBEngine, queries: Source, contexts: Sequence[str]) -> list[str]:
+    """`asked`: what was asked and returned, each once. Gives what else is carried along.
+
+    A search that is sent again while the user types writes several records under one id.
+    """
+    fields = Fields(engine, "ubi_queries", queries.name)
+    optional = [name for name in ("client_id", "timestamp") if fields.has(name)]
+    carried = list(dict.fromkeys((*optional, *contexts)))
+    values = {
+        name: f"min({fields.text(name)})" if name == "timestamp" else fields.text(name)
+        for name in carried
+    }
+    hits = "CAST(NULL AS VARCHAR[])"
+    if fields.has("query_response_hit_ids"):
+        hits = fields.list("query_response_hit_ids")
+    selected = {
+        "query_id": fields.text("query_id"),
+        "user_query": fields.text("user_query"),
+        "hits": f"CASE WHEN len({hits}) > 0 THEN {hits} END",
+        **{engine.quote(name): value for name, value in values.items()},
+    }
+    only = f" WHERE {fields.text('action_name')} IS NULL" if fields.has("action_name") else ""
     engine.keep(
         "asked",
-        f"SELECT {asked.text('query_id')} AS query_id, {asked.text('user_query')} AS user_query, "
-        f"{asked.list('query_response_hit_ids')} AS hits"
-        + "".join(f", {value} AS {name}" for value, name in zip(values, carried, strict=True))
-        + " FROM ubi_queries",
+        f"SELECT {', '.join(f'{value} AS {name}' for name, value in selected.items())} "
+        f"FROM ubi_queries{only} GROUP BY ALL",
     )
-    done = _Fields(engine, "ubi_events", events.name)
-    ordinals = [f"TRY_CAST({done.text(path)} AS INTEGER)" for path in POSITIONS if done.has(path)]
-    ordinal = f"coalesce({', '.join(ordinals)})" if ordinals else "NULL"
+    return carried
+
+
+def _done(engine: DuckDBEngine, events: Source, actions: Sequence[str], first: int | None) -> None:
+    """`done`: the events that matter, with the place that they name, counted from 1."""
+    fields = Fields(engine, "ubi_events", events.name)
+    document, action = fields.text(OBJECT), fields.text("action_name")
+    dwell = fields.first(DWELL_TIMES, "DOUBLE")
+    wanted = engine.texts([IMPRESSION, *actions])
+    others = f" OR {dwell} IS NOT NULL" if DWELL_TIME in actions else ""
     engine.keep(
-        "clicks",
-        f"SELECT {done.text('query_id')} AS query_id, {done.text(OBJECT)} AS doc_id, "
-        f"min({ordinal}) AS ordinal, count(*) AS times FROM ubi_events "
-        f"WHERE {done.text('action_name')} IN {engine.texts(actions)} GROUP BY 1, 2",
+        "named",
+        f"SELECT {action} AS action, {fields.text('query_id')} AS query_id, "
+        f"{document} AS doc_id, {fields.first(POSITIONS, 'INTEGER')} AS ordinal, "
+        f"coalesce({fields.first(['application'])}, '') AS application, {dwell} AS dwell "
+        f"FROM ubi_events WHERE {action} IN {wanted}{others}",
     )
-    others = "".join(f", {name}" for name in carried)
+    start = "CASE WHEN bool_or(ordinal = 0) THEN 0 ELSE 1 END" if first is None else str(first)
+    engine.keep(
+        "done",
+        f"SELECT n.*, start, ordinal + 1 - start AS place FROM named n JOIN "
+        f"(SELECT application, {start} AS start FROM named GROUP BY application) "
+        "USING (application)",
+    )
+
+
+def _tally(
+    engine: DuckDBEngine, actions: Sequence[str], kinds: Mapping[str, str], where: str
+) -> None:
+    """`tally`: by search and document, where the clicks were, how many, and of each other kind."""
+    clicked = f"action IN {engine.texts(actions)}"
+    amounts = {"times": _counted(clicked)}
+    other = [f"action IN {engine.texts([action])}" for action in kinds.values()]
+    for number, (action, matches) in enumerate(zip(kinds.values(), other, strict=True)):
+        amounts[_amount(number)] = SECONDS if action == DWELL_TIME else _counted(matches)
+    other += ["dwell IS NOT NULL"] if DWELL_TIME in kinds.values() else []
+    amounts["others"] = _counted(" OR ".join(other) or "FALSE")
+    engine.keep(
+        "tally",
+        f"SELECT query_id, doc_id, min(CASE WHEN {clicked} THEN place END) AS place, "
+        f"{', '.join(f'{value} AS {name}' for name, value in amounts.items())} "
+        "FROM done GROUP BY query_id, doc_id",
+    )
+    for number, kind in enumerate(kinds):
+        if not only_value(engine, f"SELECT max({_amount(number)}) FROM tally"):
+            raise DataError(_nobody(engine, kind, kinds[kind], where))
+
+
+def _nobody(engine: DuckDBEngine, kind: str, action: str, where: str) -> str:
+    """That no event is of this kind, and which there are, the most frequent first."""
+    name = Fields(engine, "ubi_events", where).text("action_name")
+    found = engine.fetch(
+        f"SELECT action, count(*) AS n FROM (SELECT {name} AS action FROM ubi_events) "
+        "WHERE action IS NOT NULL GROUP BY action ORDER BY n DESC, action LIMIT 12"
+    )
+    what = "event with a dwell_time" if action == DWELL_TIME else f"event {action!r}"
+    return (
+        f"{where}: there is no {what}; the actions are "
+        f"{', '.join(found['action'].to_pylist())}: name one of them, or leave {kind!r} out"
+    )
+
+
+def _displayed(engine: DuckDBEngine, carried: Sequence[str]) -> None:
+    """`displayed`: the documents of each search, from its hits or else from its impressions."""
+    others = "".join(f", {engine.quote(name)}" for name in carried)
     engine.keep(
         "displayed",
         "SELECT query_id, user_query, unnest(hits) AS doc_id, "
-        f"generate_subscripts(hits, 1) AS position{others} FROM asked",
+        f"generate_subscripts(hits, 1) AS position{others} FROM asked WHERE hits IS NOT NULL "
+        f"UNION ALL SELECT query_id, user_query, doc_id, place AS position{others} FROM asked JOIN "
+        f"(SELECT DISTINCT query_id, doc_id, place FROM done WHERE action = '{IMPRESSION}' "
+        "AND doc_id IS NOT NULL) USING (query_id) WHERE query_id NOT IN "
+        "(SELECT query_id FROM asked WHERE hits IS NOT NULL AND query_id IS NOT NULL)",
     )
+
+
+def _log(
+    engine: DuckDBEngine, carried: Sequence[str], kinds: Mapping[str, str], first: int
+) -> None:
+    """`log`: a row for every document displayed; `outside`: what was done elsewhere.
+
+    A click on a document that was not displayed is a row without a position.
+    """
     engine.keep(
         "outside",
-        "SELECT query_id, doc_id, times FROM clicks c WHERE doc_id IS NOT NULL AND NOT EXISTS "
-        "(SELECT 1 FROM displayed d WHERE d.query_id = c.query_id AND d.doc_id = c.doc_id)",
+        "SELECT t.* FROM tally t WHERE NOT EXISTS "
+        "(SELECT 1 FROM displayed d WHERE d.query_id = t.query_id AND d.doc_id = t.doc_id)",
     )
-    lowest = "".join(f", min({name}) AS {name}" for name in carried)
+    names = [engine.quote(name) for name in carried]
+    others = "".join(f", {name}" for name in names)
+    lowest = "".join(f", min({name}) AS {name}" for name in names)
+    amounts = [_amount(number) for number in range(len(kinds))]
     engine.keep(
         "log",
-        "SELECT d.query_id AS session_id, d.user_query AS query_id, d.doc_id, d.position, "
-        f"c.times IS NOT NULL AS clicked{others} FROM displayed d "
-        "LEFT JOIN clicks c ON c.query_id = d.query_id AND c.doc_id = d.doc_id UNION ALL "
-        f"SELECT query_id, user_query, doc_id, NULL, TRUE{others} FROM outside JOIN "
-        f"(SELECT query_id, min(user_query) AS user_query{lowest} FROM asked GROUP BY query_id) "
-        "USING (query_id)",
+        "SELECT d.query_id AS session_id, d.user_query AS query_id, d.doc_id, "
+        f"d.position + {first - 1} AS position, coalesce(times, 0) > 0 AS clicked{others}"
+        f"{''.join(f', {each}' for each in amounts)} FROM displayed d "
+        "LEFT JOIN tally t ON t.query_id = d.query_id AND t.doc_id = d.doc_id UNION ALL "
+        f"SELECT query_id, user_query, doc_id, NULL, TRUE{others}"
+        f"{', NULL' * len(amounts)} FROM outside JOIN "
+        f"(SELECT query_id, coalesce(min(CASE WHEN hits IS NOT NULL THEN user_query END), "
+        f"min(user_query)) AS user_query{lowest} FROM asked GROUP BY query_id) USING (query_id) "
+        "WHERE times > 0 AND doc_id IS NOT NULL",
     )
-    columns = Columns({name: name for name in (*REQUIRED, *optional)}, tuple(contexts))
-    return columns, _problems(engine)
 
 
-class _Fields:
-    """The fields of a table of records, wherever the export put them."""
-
-    def __init__(self, engine: DuckDBEngine, table: str, where: str) -> None:
-        self.engine, self.table, self.where = engine, table, where
-        self.types = engine.types(table)
-
-    def has(self, path: str) -> bool:
-        """Whether there is a column that holds this field."""
-        return self._expression(path) is not None
-
-    def text(self, path: str) -> str:
-        """A field as text, NULL where a record does not have it."""
-        found = self._expression(path)
-        if found is None:
-            raise DataError(
-                f"{self.where}: there is no field {path!r}; the records have "
-                f"{', '.join(self.types)}"
-            )
-        return f"CAST({found} AS VARCHAR)"
-
-    def list(self, path: str) -> str:
-        """A field as a list of texts: a list, a JSON array, or names separated by commas."""
-        if path in self.types and self.types[path] == "other":
-            return f"CAST({self.engine.quote(path)} AS VARCHAR[])"
-        text = f"trim({self.text(path)})"
-        return (
-            f"CASE WHEN {text} LIKE '[%' THEN from_json({text}, '[\"VARCHAR\"]') "
-            f"WHEN {text} = '' THEN [] "
-            f"ELSE regexp_split_to_array({text}, '\\s*,\\s*') END"
-        )
-
-    def _expression(self, path: str) -> str | None:
-        """The column of this name, a field of a nested column, or the column of its last name."""
-        if path in self.types:
-            return self.engine.quote(path)
-        root, _, rest = path.partition(".")
-        for column, inner in (("_source", path), (root, rest)):
-            if column in self.types and inner:
-                steps = "".join(f'."{step}"' for step in inner.split("."))
-                nested = self.engine.quote(column)
-                document = nested if self.types[column] == "text" else f"to_json({nested})"
-                return f"json_extract_string({document}, '${steps}')"
-        last = path.rpartition(".")[2]
-        return self.engine.quote(last) if last in self.types else None
+def _counted(condition: str) -> str:
+    return f"count(CASE WHEN {condition} THEN 1 END)"
 
 
-def _problems(engine: DuckDBEngine) -> list[Problem]:
-    """What is left out or worth knowing before sessions are looked at one by one."""
-    queries = {
-        "no_query": "sum(times) AS n, min(query_id) AS first FROM outside "
-        "WHERE query_id NOT IN (SELECT query_id FROM asked WHERE query_id IS NOT NULL)",
-        "no_object": "sum(times) AS n, min(query_id) AS first FROM clicks WHERE doc_id IS NULL",
-        "nothing_shown": "count(*) AS n, min(query_id) AS first FROM asked "
-        "WHERE coalesce(len(hits), 0) = 0",
-        "repeated_click": "sum(times - 1) AS n, min(query_id) AS first FROM clicks "
-        "WHERE times > 1 AND doc_id IS NOT NULL",
-        "other_position": "count(*) AS n, min(c.query_id) AS first FROM clicks c JOIN displayed d "
-        "ON c.query_id = d.query_id AND c.doc_id = d.doc_id WHERE c.ordinal <> d.position",
-    }
-    found = []
-    for kind, query in queries.items():
-        (row,) = engine.fetch(f"SELECT {query}").to_pylist()
-        if row["n"]:
-            found.append(Problem(kind, int(row["n"]), f"such as query_id {row['first']!r}"))
-    return found
+def _amount(number: int) -> str:
+    return f"amount_{number}"
