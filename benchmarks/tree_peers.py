@@ -163,7 +163,7 @@ def by_xgboost(data: Data, seed: int) -> Learned:
         settings,
         matrices[0],
         ROUNDS,
-        evals=[(matrices[1], "held-out")],
+        evals=[(matrices[1], "clicks")],
         early_stopping_rounds=PATIENCE,
         verbose_eval=False,
     )

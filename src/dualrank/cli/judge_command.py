@@ -51,7 +51,7 @@ def judge(
     ] = 10,
     grades: Annotated[int, typer.Option(help="How many grades there are: 5 is 0 to 4.")] = 5,
     *,
-    options: Annotated[LogOptions, Without("contexts")],
+    options: Annotated[LogOptions, Without("contexts", "event_kinds")],
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:

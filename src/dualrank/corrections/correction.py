@@ -106,6 +106,10 @@ class Correction(ABC):
     def signal(self, scores: Tensor, shown: Shown) -> Signal:
         """The loss of these lists, its slope in the scores, and what they tell about position."""
 
+    def position_evidence(self, scores: Tensor, shown: Shown) -> list[Tensor]:
+        """What the lists tell about position, by other scores than those that are to move."""
+        return self.signal(scores, shown).evidence
+
     device = torch.device("cpu")
     """Where the steps are computed, once it has been started."""
 

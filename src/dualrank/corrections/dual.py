@@ -90,11 +90,15 @@ class DualLearning(Correction):
     @torch.no_grad()
     def signal(self, scores: Tensor, shown: Shown) -> Signal:
         """Clicks by inverse propensity for the ranker, by inverse relevance for the belief."""
-        table, limit = self.model(), self._settings.max_weight
-        weights = self.of_lists(ratio_to_first(table, limit), shown)
-        seen = ratio_to_first(scores, limit) * shown.labels
-        evidence = [_slope(table, seen, shown), seen.sum()]
+        weights = self.of_lists(ratio_to_first(self.model(), self._settings.max_weight), shown)
+        evidence = self.position_evidence(scores, shown)
         return label_signal(self._loss, scores, shown.labels * weights, shown, evidence)
+
+    @torch.no_grad()
+    def position_evidence(self, scores: Tensor, shown: Shown) -> list[Tensor]:
+        """The slope of l̂_IRW, and the sum of the clicks in it."""
+        seen = ratio_to_first(scores, self._settings.max_weight) * shown.labels
+        return [_slope(self.model(), seen, shown), seen.sum()]
 
     @staticmethod
     def of_lists(table: Tensor, shown: Shown) -> Tensor:

@@ -118,6 +118,10 @@ class Likelihood(DualLearning):
             evidence.append((loss.slope * shown.ground).sum()[None])
         return Signal(loss.value, loss.slope, loss.curvature, clicks, shown.labels, evidence)
 
+    def position_evidence(self, scores: Tensor, shown: Shown) -> list[Tensor]:
+        """The slopes of φ, and of a where there is a ground."""
+        return self.signal(scores, shown).evidence
+
     def learn(self, evidence: Sequence[Tensor], step: Step) -> None:
         """One step of φ, and of a where there is a ground."""
         super().learn(evidence[:2], step)

@@ -147,7 +147,7 @@ class Loop:
         if self.correction.learns_from_unseen and (
             (unseen := self.ranker.score_unseen(shown)) is not None
         ):
-            learned = self.correction.signal(unseen, shown).evidence
+            learned = self.correction.position_evidence(unseen, shown)
         # In one message, before anything moves: a worker that is lost here leaves a whole state.
         sums = self._workers.sum([signal.loss, signal.clicks, *found, *learned])
         self._loss, clicks, *rest = sums

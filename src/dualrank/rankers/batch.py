@@ -123,6 +123,11 @@ class Shown:
         return self.documents != PADDING
 
     @cached_property
+    def padding(self) -> Tensor:
+        """True where no document was displayed."""
+        return ~self.mask
+
+    @cached_property
     def weight(self) -> Tensor:
         """The mask as numbers: 1 where a document was displayed, 0 at padding."""
         return self.mask.to(self.labels.dtype)
@@ -144,4 +149,4 @@ class Shown:
     def pick(self, values: Tensor) -> Tensor:
         """Values laid out like the lists, one for each of the `rows`."""
         flat = values.reshape(-1)
-        return flat if self.cells is None else flat[self.cells]
+        return flat if self.cells is None else flat.index_select(0, self.cells)

@@ -50,9 +50,12 @@ class TreeRanker(Ranker):
         self._forest = Forest.empty()
         self._begun = 0
         """Trees that were there before, and belong to neither half."""
-        self._halves: tuple[_Half, ...] = ()
-        self._scored = False
         self._left_out = 0
+        self._halves: tuple[_Half, ...] = ()
+        # The scores of all rows by the ensemble that learns from each, and by the other one, which
+        # has looked at the trees of so many steps; nothing where they are not known.
+        self._own = self._unseen = np.empty(0)
+        self._looked = 0
 
     def start(
         self,
@@ -64,47 +67,48 @@ class TreeRanker(Ranker):
         if queries is None:
             raise SettingsError("trees learn from lists whose queries are known")
         matrix, first = features.cpu().numpy(), first_half(queries, self._seed)
-        chosen, rate = self._settings, settings.rate
+        growing = self._settings.growing(settings.rate)
         self._halves = tuple(
-            _Half(
-                np.flatnonzero(mine),
-                matrix[mine],
-                Grower(matrix[mine], chosen.growing(rate), settings.threads),
-            )
+            _Half(np.flatnonzero(mine), matrix[mine], growing, settings.threads)
             for mine in (first, ~first)
         )
 
-    def _score_rows(self) -> None:
-        """Score all rows by what has been learned so far, where that is not known."""
-        if self._scored:
-            return
-        self._scored = True
-        for number, half in enumerate(self._halves):
-            for other, scores in ((0, half.own), (1, half.unseen)):
-                scores[:] = 0
-                self._forest.predict(half.features, slice(self._begun), onto=scores)
-                trees = slice(self._begun + (number + other) % 2, None, 2)
-                self._forest.times(2).predict(half.features, trees, onto=scores)
-
     def score(self, shown: Shown) -> Tensor:
         """By the ensemble that learns from the list."""
-        return self._lay_out(shown, [half.own for half in self._halves])
+        self._score_rows()
+        return _laid_out(self._own, shown)
 
     def score_unseen(self, shown: Shown) -> Tensor:
         """By the ensemble that learns from other lists."""
-        return self._lay_out(shown, [half.unseen for half in self._halves])
-
-    def _lay_out(self, shown: Shown, of_halves: Sequence[NDArray[np.float64]]) -> Tensor:
         self._score_rows()
-        scores = np.empty(sum(len(half.rows) for half in self._halves), np.float32)
-        for half, values in zip(self._halves, of_halves, strict=True):
-            scores[half.rows] = values
-        return shown.lay_out(torch.from_numpy(scores).to(shown.rows.device)[shown.rows])
+        for number, half in enumerate(self._halves):
+            self._unseen[half.rows] = self._scored_by(
+                1 - number, half, self._unseen[half.rows], self._looked
+            )
+        self._looked = (len(self._forest) - self._begun) // 2
+        return _laid_out(self._unseen, shown)
+
+    def _score_rows(self) -> None:
+        """Score all rows by what has been learned so far, if that is not known."""
+        if len(self._own):
+            return
+        self._own = np.empty(sum(len(half.rows) for half in self._halves))
+        self._unseen, self._looked = np.empty_like(self._own), 0
+        for number, half in enumerate(self._halves):
+            begun = self._forest.predict(half.features, slice(self._begun))
+            self._unseen[half.rows] = begun
+            self._own[half.rows] = self._scored_by(number, half, begun)
+
+    def _scored_by(
+        self, ensemble: int, half: _Half, onto: NDArray[np.float64], step: int = 0
+    ) -> NDArray[np.float64]:
+        """The rows of a half with the trees of an ensemble, from a step on, added to scores."""
+        trees = slice(self._begun + 2 * step + ensemble, None, 2)
+        return self._forest.times(2).predict(half.features, trees, onto=onto)
 
     def evidence(self, shown: Shown, signal: Signal) -> list[Tensor]:
         """Slope and curvature of every row, summed over lists."""
-        rows = sum(len(half.rows) for half in self._halves)
-        nothing = signal.slope.new_zeros(rows)
+        nothing = signal.slope.new_zeros(sum(len(half.rows) for half in self._halves))
         return [
             nothing.index_add(0, shown.rows, shown.pick(each))
             for each in (signal.slope, signal.curvature())
@@ -116,19 +120,19 @@ class TreeRanker(Ranker):
         if not (np.isfinite(slope).all() and np.isfinite(curvature).all()):
             self._left_out += 1
             return
+        self._score_rows()
         seed = self._seed + len(self._forest) // 2
-        grown = [
-            half.grower.grow(slope[half.rows], np.maximum(curvature[half.rows], 0.0), seed)
-            for half in self._halves
-        ]
-        for half, (_, outputs), (others, _) in zip(self._halves, grown, grown[::-1], strict=True):
-            half.own += outputs
-            others.predict(half.features, onto=half.unseen)
-        self._forest = Forest.together([self._forest, *(tree.times(0.5) for tree, _ in grown)])
+        trees = []
+        for half in self._halves:
+            bent = np.maximum(curvature[half.rows], 0.0)
+            tree, outputs = half.grower.grow(slope[half.rows], bent, seed)
+            self._own[half.rows] += outputs
+            trees.append(tree.times(0.5))
+        self._forest = Forest.together([self._forest, *trees])
 
     def finish(self) -> None:
         """Let go of the training data."""
-        self._halves = ()
+        self._halves, self._own, self._unseen = (), np.empty(0), np.empty(0)
 
     def predict(
         self, features: NDArray[np.float32], offsets: NDArray[np.int64] | None = None
@@ -160,7 +164,7 @@ class TreeRanker(Ranker):
             raise ValueError(f"holds {', '.join(tensors)} instead of {', '.join(names)}")
         forest = Forest(**{name: tensors[name].numpy().copy() for name in names})
         forest.check(self._inputs)
-        self._forest, self._begun, self._scored = forest, len(forest), False
+        self._forest, self._begun, self._own = forest, len(forest), np.empty(0)
 
     def state(self) -> dict[str, Tensor]:
         """The forest, and how it was begun."""
@@ -242,13 +246,23 @@ def first_half(queries: NDArray[np.int32], seed: int) -> NDArray[np.bool_]:
 
 
 class _Half:
-    """The rows of one half, scored by the ensemble that learns from them and by the other one."""
+    """The rows of one half, and what grows trees on them."""
 
     def __init__(
-        self, rows: NDArray[np.intp], features: NDArray[np.float32], grower: Grower
+        self,
+        rows: NDArray[np.intp],
+        features: NDArray[np.float32],
+        growing: Mapping[str, Any],
+        threads: int,
     ) -> None:
-        self.rows, self.features, self.grower = rows, features, grower
-        self.own, self.unseen = np.zeros(len(rows)), np.zeros(len(rows))
+        self.rows, self.features = rows, features
+        self.grower = Grower(features, growing, threads)
+
+
+def _laid_out(scores: NDArray[np.float64], shown: Shown) -> Tensor:
+    """The scores of rows, laid out like lists that show them."""
+    values = torch.from_numpy(scores).to(shown.rows.device, torch.float32)
+    return shown.lay_out(values.index_select(0, shown.rows))
 
 
 class _Followed:
