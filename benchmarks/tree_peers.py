@@ -4,9 +4,10 @@ Run as `python -m benchmarks.tree_peers [--seeds 5] [--scenarios initial-ranker,
 [--data mq2007,mq2008] [--learners trees-dla,lightgbm-position] [--out runs.jsonl]`. Runs that stand
 in the file already are not done again, and the table is of all that stand in it.
 
-Every learner gets the same log, and no judgement. Ours keep the best ranker by clicks that they hold
-out; peers, which have nothing of the kind for biased clicks, get all of it. For peers a group is a session with a click, the label of a document 1 where it was clicked; sessions with the
-same clicks are one group with a weight, which is the same loss. LightGBM is given positions
+Every learner gets the same log, and no judgement. Ours keep the best ranker by clicks that they
+hold out; peers, which have nothing of the kind for biased clicks, learn from all of it. For them a
+group is a session with a click, and the label of a document 1 where it was clicked; sessions with
+the same clicks are one group with a weight, which is the same loss. LightGBM is given positions
 (`position`), XGBoost documents in the order displayed (`lambdarank_unbiased`). Printed are nDCG@10
 on test queries with its deviation over seeds, and the mean squared error of the inverse propensity
 weights that were learned, 1 for the first position; XGBoost's are its `ti+`, LightGBM's the bias

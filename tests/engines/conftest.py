@@ -1,5 +1,7 @@
 """Models to export: trees that LightGBM grew or that are made up, and networks with any weights."""
 
+from dataclasses import fields
+
 import lightgbm
 import numpy as np
 import pytest
@@ -8,30 +10,16 @@ import torch
 from dualrank.data.scaling import Scaler
 from dualrank.learning.model import Model
 from dualrank.rankers.forest import LEAF, Forest
-from dualrank.rankers.ranker import Ranker
+from dualrank.rankers.trees import TreeRanker
 
 
-class StoredTrees(Ranker):
+def stored(forest, inputs):
     """A ranker of trees that has learned already."""
-
-    scaled = False
-
-    def __init__(self, forest):
-        self.stored = forest
-
-    def forest(self):
-        return self.stored
-
-    def predict(self, features, offsets=None):
-        return self.stored.predict(features).astype(np.float32)
-
-    def start(self, features, settings): ...
-    def score(self, shown): ...
-    def evidence(self, shown, signal): ...
-    def move(self, evidence, step): ...
-    def describe(self): ...
-    def tensors(self): ...
-    def load_tensors(self, tensors): ...
+    ranker = TreeRanker(inputs)
+    ranker.load_tensors(
+        {each.name: torch.from_numpy(getattr(forest, each.name)) for each in fields(forest)}
+    )
+    return ranker
 
 
 def float32_at_most(value):
@@ -112,7 +100,7 @@ def tree_model():
         forest = grow(len(kept), rng, missing=missing)
         nothing = np.zeros(len(kept)), np.ones(len(kept))
         return Model(
-            StoredTrees(forest),
+            stored(forest, len(kept)),
             Scaler("none", 9, kept, *nothing),
             feature_names=names,
             kind="trees",

@@ -12,7 +12,7 @@ from dualrank.data.scaling import Scaler
 from dualrank.engines.onnx import export_onnx
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.model import Model
-from dualrank.rankers.forest import Forest
+from dualrank.rankers.trees import TreeRanker
 from dualrank.rankers.network import DNN, Linear
 from dualrank.rankers.ranking_svm import RankingSVM
 
@@ -103,6 +103,6 @@ def test_the_names_of_the_features_are_in_the_file(tree_model, tmp_path):
 
 def test_trees_that_have_learned_nothing_are_refused(tree_model, tmp_path):
     model = tree_model()
-    model.ranker.stored = Forest.empty()
+    model.ranker.load_tensors(TreeRanker(7).tensors())
     with pytest.raises(SettingsError, match="no tree of the model has a split"):
         export_onnx(model, tmp_path / "m.onnx")
