@@ -36,7 +36,7 @@ from dualrank.data.click_log import ClickLog
 from dualrank.learning import LoggedClicks, Loop
 from dualrank.rankers.grown_tree import Grower
 
-TREES = dr.Trees(features=1.0)
+TREES = dr.Trees(feature_share=1.0)
 SETTINGS = dr.TrainingSettings(device="cpu")
 ROUNDS, LIMIT = 15, 1.3
 LAMBDARANK = {

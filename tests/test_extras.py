@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import pytest
 
 from dualrank.cli.app import main
@@ -18,6 +19,7 @@ from dualrank.pages.extraction import extract_fields
 from dualrank.pages.index import PageIndex
 from dualrank.pages.sources import find_pages
 from dualrank.pages.tokens import Tokeniser
+from dualrank.rankers.grown_tree import Grower
 
 ROOT = Path(__file__).parents[1]
 
@@ -46,6 +48,7 @@ USES = {
     "warcio": ("pages", read_warc),
     "rjieba": ("chinese", lambda folder: Tokeniser(chinese=True)),
     "tensorboard": ("tensorboard", lambda folder: require_tensorboard()),
+    "lightgbm": ("trees", lambda folder: Grower(np.eye(2, dtype=np.float32), {}, 1)),
     "pyspark": ("spark", lambda folder: read_log_on_spark(folder / "log.parquet")),
 }
 

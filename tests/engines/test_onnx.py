@@ -12,9 +12,9 @@ from dualrank.data.scaling import Scaler
 from dualrank.engines.onnx import export_onnx
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.model import Model
-from dualrank.rankers.trees import TreeRanker
 from dualrank.rankers.network import DNN, Linear
 from dualrank.rankers.ranking_svm import RankingSVM
+from dualrank.rankers.trees import TreeRanker
 
 
 def random_model(dataset, ranker, scaling):

@@ -50,7 +50,7 @@ def test_a_tree_gives_its_rows_what_lightgbm_says(missing):
     X = rng.normal(size=(500, 3)).astype(np.float32)
     X[rng.random(X.shape) < missing] = np.nan
     slope = np.nan_to_num(X[:, 0]) - np.nan_to_num(X[:, 1]) ** 2
-    settings = Trees(leaves=9, features=1.0, shrinkage=2.0).growing(0.1)
+    settings = Trees(leaves=9, feature_share=1.0, shrinkage=2.0).growing(0.1)
     grower = Grower(X, settings, 1)
     tree, outputs = grower.grow(slope.astype(np.float32), np.ones(500, np.float32), 0)
     assert len(np.unique(outputs)) == 9
@@ -154,7 +154,7 @@ def examination_by(unseen, monkeypatch, seed):
     log, data = problem(queries=400, sessions=8_000, seed=seed)
     if not unseen:
         monkeypatch.setattr(DualLearning, "learns_from_unseen", False)
-    deep = Trees(leaves=60, least_evidence=0.01, shrinkage=0.0, features=1.0)
+    deep = Trees(leaves=60, least_evidence=0.01, shrinkage=0.0, feature_share=1.0)
     plan = {"ranker": deep, "method": "dla", "validation": 0, "steps": 150}
     model = dr.fit(log, data, learning_rate=0.2, propensity_rate=3.0, **plan)
     truth = np.array(EYE_TRACKING[:6]) / EYE_TRACKING[0]
@@ -190,7 +190,7 @@ def test_missing_values_are_learned_from():
     ("wrong", "sentence"),
     [
         ({"leaves": 1}, "a tree has at least 2 leaves, not 1"),
-        ({"features": 0.0}, "features is a share above 0 and up to 1, not 0.0"),
+        ({"feature_share": 0.0}, "feature_share is above 0 and up to 1, not 0.0"),
         ({"least_evidence": -1.0}, "least_evidence is a number from 0 up, not -1.0"),
         ({"shrinkage": float("nan")}, "shrinkage is a number from 0 up, not nan"),
     ],

@@ -108,10 +108,11 @@ class Loop:
         self._leads = Workers.current().leads
         self._whole: Batch | None = None
         self._all_shown: Shown | None = None
-        queries = None
         if ranker.whole:
             features, queries = self._take_all(features)
-        ranker.start(features.to(self.device), settings, queries)
+            ranker.start(features.to(self.device), settings, queries)
+        else:
+            ranker.start(features.to(self.device), settings)
         correction.start(self.device)
 
     def _take_all(self, features: Tensor) -> tuple[Tensor, NDArray[np.int32] | None]:

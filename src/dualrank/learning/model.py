@@ -150,6 +150,11 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise CheckpointError(f"{folder}: not a model directory: no {MANIFEST} in it") from error
+    except NotADirectoryError as error:
+        raise CheckpointError(
+            f"{folder}: a file, where a directory that dualrank has written was expected; models "
+            "of other libraries are not read"
+        ) from error
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path}: not readable as JSON ({error})") from error
     found = manifest.get("format") if isinstance(manifest, dict) else None

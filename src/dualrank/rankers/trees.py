@@ -147,7 +147,7 @@ class TreeRanker(Ranker):
         return _Followed(self, features)
 
     def describe(self) -> dict[str, Any]:
-        """How many features it knows, and how many trees and nodes it has."""
+        """How many features it knows."""
         return {"inputs": self._inputs}
 
     def tensors(self) -> dict[str, Tensor]:
@@ -199,7 +199,7 @@ class TreeRanker(Ranker):
 class Trees(RankerSettings):
     """Gradient boosted trees; a step of the training grows one on each half of the queries.
 
-    `leaves` is how many a tree may have, `features` the share of features that each tree is grown
+    `leaves` is how many a tree may have, `feature_share` that of features that each tree is grown
     on, and `least_evidence` the curvature of the loss that a leaf must rest on, in clicks (a click
     on one of ten equal documents has 0.09). `shrinkage` is curvature that every leaf is thought to
     have besides, which draws its value to 0. The learning rate and the number of steps are those of
@@ -210,15 +210,15 @@ class Trees(RankerSettings):
     makes = TreeRanker
 
     leaves: Annotated[int, "Leaves of a tree."] = 31
-    features: Annotated[float, "The share of features that a tree is grown on."] = 0.33
+    feature_share: Annotated[float, "The share of features that a tree is grown on."] = 0.33
     least_evidence: Annotated[float, "Curvature (in clicks) that a leaf of a tree needs."] = 1.0
     shrinkage: Annotated[float, "Curvature that draws leaves to 0."] = 300.0
 
     def __post_init__(self) -> None:
         if self.leaves < 2:
             raise SettingsError(f"a tree has at least 2 leaves, not {self.leaves}")
-        if not 0 < self.features <= 1:
-            raise SettingsError(f"features is a share above 0 and up to 1, not {self.features}")
+        if not 0 < self.feature_share <= 1:
+            raise SettingsError(f"feature_share is above 0 and up to 1, not {self.feature_share}")
         for name in ("least_evidence", "shrinkage"):
             if not 0 <= getattr(self, name) < np.inf:
                 raise SettingsError(f"{name} is a number from 0 up, not {getattr(self, name)}")
@@ -231,7 +231,7 @@ class Trees(RankerSettings):
         """The same in LightGBM's words."""
         return {
             "num_leaves": self.leaves,
-            "feature_fraction": self.features,
+            "feature_fraction": self.feature_share,
             "min_sum_hessian_in_leaf": self.least_evidence,
             "lambda_l2": self.shrinkage,
             "learning_rate": rate,
