@@ -14,6 +14,8 @@ MODULES = (
     "documents",
     "diagnose",
     "contexts",
+    "trees",
+    "exports",
     "exports",
 )
 

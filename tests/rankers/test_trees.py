@@ -14,7 +14,7 @@ from dualrank.data.lists import top_lists
 from dualrank.errors import SettingsError
 from dualrank.learning.feedback import LoggedClicks
 from dualrank.learning.loop import Loop
-from dualrank.rankers.grown_tree import Grower
+from dualrank.rankers.grown_tree import FIXED, Grower
 from dualrank.rankers.trees import Trees, first_half
 from dualrank.settings import TrainingSettings
 
@@ -62,9 +62,28 @@ def test_a_tree_gives_its_rows_what_lightgbm_says(missing):
         assert value == pytest.approx(newton, rel=1e-4)
     new = rng.normal(size=(500, 3)).astype(np.float32) * 3
     new[rng.random(new.shape) < 0.3] = np.nan
-    booster = lightgbm.Booster({**grower._settings, "feature_fraction_seed": 0}, grower._rows)
+    rows = lightgbm.Dataset(X, params={**FIXED, **settings, "num_threads": 1})
+    booster = lightgbm.Booster({**FIXED, **settings, "num_threads": 1}, rows)
     booster.update(fobj=lambda *_: (slope.astype(np.float32), np.ones(500, np.float32)))
     np.testing.assert_allclose(tree.predict(new), booster.predict(new), rtol=1e-6)
+
+
+def test_a_tree_depends_on_nothing_that_was_grown_before():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(400, 12)).astype(np.float32)
+    slopes = [rng.normal(size=400).astype(np.float32) + X[:, i] for i in range(4)]
+    slopes.insert(2, np.zeros(400, np.float32))
+    settings = Trees(leaves=6, feature_share=0.4, shrinkage=1.0).growing(0.1)
+    ones = np.ones(400, np.float32)
+    grower = Grower(X, settings, 1)
+    for seed, slope in enumerate(slopes):
+        tree, outputs = grower.grow(slope, ones, seed)
+        again, _ = grower.grow(slope, ones, seed)
+        alone, of_alone = Grower(X, settings, 1).grow(slope, ones, seed)
+        np.testing.assert_array_equal(outputs, of_alone)
+        for part in ("feature", "threshold", "value"):
+            np.testing.assert_array_equal(getattr(tree, part), getattr(alone, part))
+            np.testing.assert_array_equal(getattr(tree, part), getattr(again, part))
 
 
 def test_halves_keep_queries_whole_and_are_equally_large():

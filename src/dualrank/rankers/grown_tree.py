@@ -25,40 +25,56 @@ FIXED = {
 
 
 class Grower:
-    """Grows trees on the rows of a matrix.
+    """Grows trees on the rows of a matrix, whose features are cut into bins once.
 
-    Every tree has a booster of its own, over features that were cut into bins once: it begins with
-    nothing, so that it depends on its arguments alone, and what it gives for the rows is the tree's
-    own output. Where all rows are alike, a tree is a leaf.
+    A tree depends on its arguments alone: each is taken back out of the booster, which leaves the
+    scores of its rows at 0, and draws its features from a seed of its own. Where all rows are
+    alike, a tree is a leaf.
     """
 
     def __init__(
         self, features: NDArray[np.float32], settings: Mapping[str, Any], threads: int
     ) -> None:
-        self._lightgbm = require("trees", "lightgbm")
-        self._settings = {**FIXED, **settings, "num_threads": threads}
-        self._rows = None
+        lightgbm = require("trees", "lightgbm")
+        self._booster, self._seed = None, -1
         if any(len(np.unique(column)) > 1 for column in features.T):
-            self._rows = self._lightgbm.Dataset(features, params=self._settings).construct()
+            settings = {**FIXED, **settings, "num_threads": threads}
+            rows = lightgbm.Dataset(features, params=settings).construct()
+            self._booster = lightgbm.Booster(settings, rows)
+            # The first slopes that a booster is given make it draw features once more; on slopes
+            # of 0 it grows a leaf, which stays.
+            nothing = np.zeros(len(features), np.float32)
+            self._booster.update(fobj=lambda scores, rows: (nothing, nothing + 1))
 
     def grow(
         self, slope: NDArray[np.float32], curvature: NDArray[np.float32], seed: int
     ) -> tuple[Forest, NDArray[np.float32]]:
         """The tree that follows the slope down, and what it gives for every row."""
-        if self._rows is None:
-            return forest_of({"leaf_value": 0.0}), np.zeros(len(slope), np.float32)
-        settings = {**self._settings, "feature_fraction_seed": seed}
-        booster = self._lightgbm.Booster(settings, self._rows)
-        booster.update(fobj=lambda scores, rows: (slope, curvature))
-        outputs: list[NDArray[np.float64]] = []
+        nothing = forest_of({"leaf_value": 0.0}), np.zeros(len(slope), np.float32)
+        if self._booster is None:
+            return nothing
+        self._draw_features_from(seed)
+        self._booster.update(fobj=lambda scores, rows: (slope, curvature))
+        if self._booster.num_trees() == 1:
+            return nothing
+        outputs: list[NDArray[np.float32]] = []
 
         def listen(scores: NDArray[np.float64], rows: object) -> tuple[str, float, bool]:
-            outputs.append(scores)
+            outputs.append(scores.astype(np.float32))
             return "", 0.0, True
 
-        booster.eval_train(listen)
-        (tree,) = booster.dump_model()["tree_info"]
-        return forest_of(tree["tree_structure"]), outputs[0].astype(np.float32)
+        self._booster.eval_train(listen)
+        (tree,) = self._booster.dump_model(start_iteration=1)["tree_info"]
+        self._booster.rollback_one_iter()
+        return forest_of(tree["tree_structure"]), outputs[0]
+
+    def _draw_features_from(self, seed: int) -> None:
+        assert self._booster is not None
+        # LightGBM begins anew with a seed only where it differs from the last.
+        if seed == self._seed:
+            self._booster.reset_parameter({"feature_fraction_seed": seed + 1})
+        self._booster.reset_parameter({"feature_fraction_seed": seed})
+        self._seed = seed
 
 
 def forest_of(structure: Mapping[str, Any]) -> Forest:
