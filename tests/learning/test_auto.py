@@ -14,6 +14,7 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.interventions import join_lists
 from dualrank.data.lists import RankedLists, top_lists
 from dualrank.errors import DataError, SettingsError
+from dualrank.evaluation.click_check import hold_out
 from dualrank.evaluation.evaluator import evaluate
 from dualrank.learning.auto import (
     BY_POSITION,
@@ -118,10 +119,11 @@ def test_it_says_how_much_of_its_top_was_never_displayed(data):
     lists = top_lists(data, data.features @ [0.5, 1.0], 3)
     log = sample_log(data, lists, PositionBasedUser(), 20_000, 1)
     model, _ = fit_best(log, data, Plan("auto", Linear(), QUICK, validation=0.2))
-    share = never_displayed(model.predict(data), log.lists, data)
+    _, held_out = hold_out(log, 0.2, QUICK.seed)
+    share = never_displayed(model.predict(data), held_out.lists, data)
     ever = set(lists.documents.ravel().tolist())
-    top = top_lists(data, model.predict(data), 3).documents.ravel().tolist()
-    assert 0 < share == pytest.approx(1 - np.mean([document in ever for document in top]))
+    top = top_lists(data, model.predict(data), 3).documents[held_out.lists.queries]
+    assert 0 < share == pytest.approx(1 - np.mean([each in ever for each in top.ravel().tolist()]))
     assert f"nor what the {share:.0%} of its top 3 are worth" in model.training["auto"]["why"]
 
 

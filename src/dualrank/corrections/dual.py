@@ -27,6 +27,7 @@ from dualrank.corrections.position_models import (
     PositionModel,
     PositionVariables,
 )
+from dualrank.corrections.whole_steps import bend_of_softmax, move_some_of_the_way
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.batch import Shown
 from dualrank.rankers.optimizer import Optimizer
@@ -96,9 +97,17 @@ class DualLearning(Correction):
 
     @torch.no_grad()
     def position_evidence(self, scores: Tensor, shown: Shown) -> list[Tensor]:
-        """The slope of l̂_IRW, and the sum of the clicks in it."""
+        """The slope of l̂_IRW and the sum of the clicks in it; of all lists, its curvature too."""
         seen = ratio_to_first(scores, self._settings.max_weight) * shown.labels
-        return [_slope(self.model(), seen, shown), seen.sum()]
+        if not self.solves(shown):
+            return [_slope(self.model(), seen, shown), seen.sum()]
+        expected = _expected(self.model(), seen, shown)
+        slope = (expected - seen).sum(dim=0, keepdim=True)
+        return [slope, seen.sum(), bend_of_softmax(expected)]
+
+    def solves(self, shown: Shown) -> bool:
+        """Whether these are all lists, and φ a number per position, so that φ can be solved for."""
+        return shown.sessions is not None and isinstance(self.model, PositionVariables)
 
     @staticmethod
     def of_lists(table: Tensor, shown: Shown) -> Tensor:
@@ -107,9 +116,17 @@ class DualLearning(Correction):
 
     def learn(self, evidence: Sequence[Tensor], step: Step) -> None:
         """One step of φ."""
-        slope, clicks = evidence
+        slope, clicks, *bend = evidence
+        if bend:
+            self.solve(list(self.model.parameters()), slope[0], bend[0])
+            return
         gradients = self.model.gradients(slope, step.drawn)
         self._optimizer.move(gradients, replace(step, clicks=clicks))
+
+    def solve(self, parameters: Sequence[Tensor], slope: Tensor, bend: Tensor) -> None:
+        """Some of the way to where the loss of all lists is least."""
+        rate = self._settings.propensity_rate
+        self._optimizer.left_out += not move_some_of_the_way(parameters, slope, bend, rate)
 
     def propensity(self) -> Propensity | None:
         """The learned curve."""
@@ -135,8 +152,15 @@ def _slope(scores: Tensor, clicks: Tensor, shown: Shown) -> Tensor:
     if shown.contexts is None and shown.full:
         expected = clicks.sum() / chances.sum() * chances
         return expected - clicks.sum(dim=0)
-    of_list = (chances if shown.contexts is None else chances[shown.contexts]) * shown.weight
-    of_list = of_list * (clicks.sum(dim=1, keepdim=True) / of_list.sum(dim=1, keepdim=True))
+    apart = _expected(scores, clicks, shown) - clicks
     if shown.contexts is None:
-        return (of_list - clicks).sum(dim=0, keepdim=True)
-    return torch.zeros_like(scores).index_add_(0, shown.contexts, of_list - clicks)
+        return apart.sum(dim=0, keepdim=True)
+    return torch.zeros_like(scores).index_add_(0, shown.contexts, apart)
+
+
+def _expected(scores: Tensor, clicks: Tensor, shown: Shown) -> Tensor:
+    """As many clicks on each list, spread over its positions as they are thought to be examined."""
+    chances = torch.exp(scores - scores.amax(dim=1, keepdim=True))
+    of_list = (chances if shown.contexts is None else chances[shown.contexts]) * shown.weight
+    total = clicks.sum(dim=1, keepdim=True)
+    return of_list * (total / of_list.sum(dim=1, keepdim=True))

@@ -33,6 +33,7 @@ from torch import Tensor
 from dualrank.corrections.correction import Basis
 from dualrank.corrections.dual import DualLearning
 from dualrank.corrections.losses import Loss, softmax_loss
+from dualrank.corrections.whole_steps import bend_of_softmax
 from dualrank.evaluation.click_logit import RIDGE, ClickLogit
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.batch import Shown
@@ -114,9 +115,16 @@ class Likelihood(DualLearning):
         else:
             by_context = torch.zeros_like(table).index_add_(0, shown.contexts, loss.slope)
             evidence = [by_context, clicks]
-        if self.worth is not None and shown.ground is not None:
-            evidence.append((loss.slope * shown.ground).sum()[None])
+        ground = None if self.worth is None else shown.ground
+        if ground is not None:
+            evidence.append((loss.slope * ground).sum()[None])
+        if self.solves(shown):
+            evidence.append(self.bend(loss, shown, ground))
         return Signal(loss.value, loss.slope, loss.curvature, clicks, shown.labels, evidence)
+
+    def bend(self, loss: Loss, shown: Shown, ground: Tensor | None) -> Tensor:
+        """The curvature of the loss in φ and a."""
+        return bend_of_softmax(loss.slope + shown.labels, ground)
 
     def position_evidence(self, scores: Tensor, shown: Shown) -> list[Tensor]:
         """The slopes of φ, and of a where there is a ground."""
@@ -124,9 +132,16 @@ class Likelihood(DualLearning):
 
     def learn(self, evidence: Sequence[Tensor], step: Step) -> None:
         """One step of φ, and of a where there is a ground."""
-        super().learn(evidence[:2], step)
-        if len(evidence) > 2:
-            self._worth_optimizer.move(evidence[2:], replace(step, clicks=evidence[1]))
+        slope, clicks, *more = evidence
+        worth = [] if self.worth is None else [self.worth]
+        of_worth, bend = more[: len(worth)], more[len(worth) :]
+        if bend:
+            slopes = torch.cat([slope[0], *of_worth])
+            self.solve([*self.model.parameters(), *worth], slopes, bend[0])
+            return
+        super().learn([slope, clicks], step)
+        if worth:
+            self._worth_optimizer.move(of_worth, replace(step, clicks=clicks))
 
     @property
     def has_ground(self) -> bool:

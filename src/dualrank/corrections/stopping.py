@@ -24,6 +24,7 @@ from torch import Tensor
 from dualrank.corrections.correction import Basis
 from dualrank.corrections.likelihood import Likelihood
 from dualrank.corrections.losses import Loss
+from dualrank.corrections.whole_steps import bend_of_each
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.batch import Shown
 
@@ -52,6 +53,10 @@ class Stopping(Likelihood):
             slope=examined * p - shown.labels,
             curvature=lambda: examined * p * (1 - p),
         )
+
+    def bend(self, loss: Loss, shown: Shown, ground: Tensor | None) -> Tensor:
+        """The curvature of the loss in φ and a: every document has its own."""
+        return bend_of_each(loss.curvature(), ground)
 
     def propensity(self) -> Propensity | None:
         """None: examination depends on the documents above."""

@@ -126,25 +126,27 @@ class _Candidates:
         check = ClickCheck(held_out, reads=reads)
         names = BY_READING if reads else BY_POSITION
         self.train(NAIVE, plan.for_method(NAIVE), len(names))
-        naive = self.models[NAIVE].predict(self.dataset)
+        clicks = HeldOut(held_out, self.dataset, None, reads)
+        naive = clicks.predict(self.models[NAIVE])
         found = None if plan.context else telling_context(held_out, naive, reads)
         if found is not None:
             plan = replace(plan, context=found, position_model=None)
         for name in names[1:]:
             self.train(name, plan.for_method(name), len(names))
         ground = Ground.of(self.models[IMITATION], self.log.lists, self.dataset)
-        clicks = HeldOut(held_out, self.dataset, ground, reads, plan.context)
+        clicks = replace(clicks, ground=ground, context=plan.context)
         weighed = {name: self.models[name] for name in (*names[2:], NAIVE)}
         weights = weigh(
             weighed, clicks, prior_shares(names[2], int(self.rest.clicks_per_list.sum()))
         )
         model = add_up(self.models, weights)
-        leads = {
-            name: check.lead(each.predict(self.dataset), over=naive)
-            for name, each in {"auto": model, **self.models}.items()
-            if name != NAIVE
+        scores = {
+            name: clicks.predict(each) for name, each in {"auto": model, **self.models}.items()
         }
-        unseen = never_displayed(model.predict(self.dataset), self.log.lists, self.dataset)
+        leads = {
+            name: check.lead(each, over=naive) for name, each in scores.items() if name != NAIVE
+        }
+        unseen = never_displayed(scores["auto"], held_out.lists, self.dataset)
         why = f"{_why(leads, reads, found)}. {_unseen(unseen, self.log.lists.depth)}"
         choice = Choice(_in_words(weights), why, leads, weights)
         return self.described(model, choice)

@@ -52,11 +52,20 @@ class HeldOut:
     """Whether users read from the top and stop, so that clicks tell what was examined."""
     context: str | None = None
 
+    def predict(self, model: Model) -> NDArray[np.float32]:
+        """A model's scores of the candidates of these queries, 0 for those of others."""
+        assert self.dataset is not None, "models score the documents of a data set"
+        queries = np.unique(self.log.lists.queries)
+        scores = np.zeros(self.dataset.document_count, np.float32)
+        own = np.isin(self.dataset.query_of_document, queries)
+        scores[own] = model.predict(self.dataset.take(queries))
+        return scores
+
     def scores(self, model: Model) -> Floats:
         """A model's scores of the documents displayed, by features, and by order if it knows it."""
         assert self.dataset is not None, "models score the documents of a data set"
         lists = self.log.lists
-        scores = lists.gather(model.predict(self.dataset)).astype(np.float64)
+        scores = lists.gather(self.predict(model)).astype(np.float64)
         if self.ground is not None and (worth := model.training.get("worth_of_ground")) is not None:
             scores += worth * self.ground.by_order(lists, self.dataset)
         return scores

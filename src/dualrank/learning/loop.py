@@ -102,7 +102,7 @@ class Loop:
         self._rng = np.random.default_rng(settings.seed)
         self._best: dict[str, Tensor] | None = None
         self._believed: dict[str, Tensor] = {}
-        self._loss = torch.zeros(())
+        self._loss, self._drawn = torch.zeros(()), 1
         # A ranker that takes everything at once is solved for by every worker alike.
         self._workers = Workers() if ranker.at_once else Workers.current()
         self._leads = Workers.current().leads
@@ -152,6 +152,7 @@ class Loop:
         # In one message, before anything moves: a worker that is lost here leaves a whole state.
         sums = self._workers.sum([signal.loss, signal.clicks, *found, *learned])
         self._loss, clicks, *rest = sums
+        self._drawn = batch.drawn
         step = Step(batch.drawn, clicks, done)
         self.ranker.move(rest[: len(found)], step)
         self.correction.learn(rest[len(found) :], step)
@@ -233,7 +234,7 @@ class Loop:
 
     def recorded(self, step: int) -> dict[str, float]:
         """The loss per session of this step, what is believed, and the latest validation."""
-        values = {"loss": float(self._loss) / self.settings.batch_size}
+        values = {"loss": float(self._loss) / self._drawn}
         believed = self.correction.propensity()
         if believed is not None:
             for position, value in enumerate(believed.examination.tolist(), 1):
