@@ -27,7 +27,7 @@ from dualrank.corrections.position_models import (
     PositionModel,
     PositionVariables,
 )
-from dualrank.corrections.whole_steps import bend_of_softmax, move_some_of_the_way
+from dualrank.corrections.whole_steps import bend_of_softmax, by_context, some_of_the_way
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.batch import Shown
 from dualrank.rankers.optimizer import Optimizer
@@ -97,17 +97,14 @@ class DualLearning(Correction):
 
     @torch.no_grad()
     def position_evidence(self, scores: Tensor, shown: Shown) -> list[Tensor]:
-        """The slope of l̂_IRW and the sum of the clicks in it; of all lists, its curvature too."""
+        """The slope of l̂_IRW and the sum of the clicks in it; of all lists, its bend too."""
+        table = self.model()
         seen = ratio_to_first(scores, self._settings.max_weight) * shown.labels
-        if not self.solves(shown):
-            return [_slope(self.model(), seen, shown), seen.sum()]
-        expected = _expected(self.model(), seen, shown)
-        slope = (expected - seen).sum(dim=0, keepdim=True)
-        return [slope, seen.sum(), bend_of_softmax(expected)]
-
-    def solves(self, shown: Shown) -> bool:
-        """Whether these are all lists, and φ a number per position, so that φ can be solved for."""
-        return shown.sessions is not None and isinstance(self.model, PositionVariables)
+        if shown.sessions is None:
+            return [_slope(table, seen, shown), seen.sum()]
+        expected = _expected(table, seen, shown)
+        bend = by_context(expected, shown, len(table), bend_of_softmax)
+        return [by_position(expected - seen, table, shown), seen.sum(), bend]
 
     @staticmethod
     def of_lists(table: Tensor, shown: Shown) -> Tensor:
@@ -115,18 +112,27 @@ class DualLearning(Correction):
         return table if shown.contexts is None else table[shown.contexts]
 
     def learn(self, evidence: Sequence[Tensor], step: Step) -> None:
-        """One step of φ."""
+        """One step of φ: of gradient descent, or towards the least loss of all lists."""
         slope, clicks, *bend = evidence
         if bend:
-            self.solve(list(self.model.parameters()), slope[0], bend[0])
+            self.approach(slope, bend[0], slope.sum(dim=0), bend[0].sum(dim=0))
             return
         gradients = self.model.gradients(slope, step.drawn)
         self._optimizer.move(gradients, replace(step, clicks=clicks))
 
-    def solve(self, parameters: Sequence[Tensor], slope: Tensor, bend: Tensor) -> None:
-        """Some of the way to where the loss of all lists is least."""
+    def approach(self, slope: Tensor, bend: Tensor, common: Tensor, common_bend: Tensor) -> Tensor:
+        """Go some of the way that lists point to: what contexts have in common, and each of them.
+
+        Returned is how far what stands beside φ in the common slope is to go, too.
+        """
+        if not all(bool(torch.isfinite(each).all()) for each in (common, common_bend, bend)):
+            self._optimizer.left_out += 1
+            return torch.zeros_like(common)[slope.shape[1] :]
         rate = self._settings.propensity_rate
-        self._optimizer.left_out += not move_some_of_the_way(parameters, slope, bend, rate)
+        way = some_of_the_way(common, common_bend, rate)
+        self.model.follow_contexts(slope, bend, rate)
+        self.model.follow(way[: slope.shape[1]])
+        return way[slope.shape[1] :]
 
     def propensity(self) -> Propensity | None:
         """The learned curve."""
@@ -152,10 +158,14 @@ def _slope(scores: Tensor, clicks: Tensor, shown: Shown) -> Tensor:
     if shown.contexts is None and shown.full:
         expected = clicks.sum() / chances.sum() * chances
         return expected - clicks.sum(dim=0)
-    apart = _expected(scores, clicks, shown) - clicks
+    return by_position(_expected(scores, clicks, shown) - clicks, scores, shown)
+
+
+def by_position(values: Tensor, table: Tensor, shown: Shown) -> Tensor:
+    """Sums over the lists of each context."""
     if shown.contexts is None:
-        return apart.sum(dim=0, keepdim=True)
-    return torch.zeros_like(scores).index_add_(0, shown.contexts, apart)
+        return values.sum(dim=0, keepdim=True)
+    return torch.zeros_like(table).index_add_(0, shown.contexts, values)
 
 
 def _expected(scores: Tensor, clicks: Tensor, shown: Shown) -> Tensor:

@@ -31,9 +31,14 @@ import torch
 from torch import Tensor
 
 from dualrank.corrections.correction import Basis
-from dualrank.corrections.dual import DualLearning
+from dualrank.corrections.dual import DualLearning, by_position
 from dualrank.corrections.losses import Loss, softmax_loss
-from dualrank.corrections.whole_steps import bend_of_softmax
+from dualrank.corrections.whole_steps import (
+    bend_of_softmax,
+    border_of_softmax,
+    bordered,
+    by_context,
+)
 from dualrank.evaluation.click_logit import RIDGE, ClickLogit
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.batch import Shown
@@ -110,21 +115,19 @@ class Likelihood(DualLearning):
         if self.worth is not None and shown.ground is not None:
             utilities = utilities + self.worth * shown.ground
         loss = self.loss(utilities, shown)
-        if shown.contexts is None:
-            evidence = [loss.slope.sum(dim=0, keepdim=True), clicks]
-        else:
-            by_context = torch.zeros_like(table).index_add_(0, shown.contexts, loss.slope)
-            evidence = [by_context, clicks]
+        evidence = [by_position(loss.slope, table, shown), clicks]
         ground = None if self.worth is None else shown.ground
         if ground is not None:
             evidence.append((loss.slope * ground).sum()[None])
-        if self.solves(shown):
-            evidence.append(self.bend(loss, shown, ground))
+        if shown.sessions is not None:
+            evidence += self.bends(loss, shown, len(table), ground)
         return Signal(loss.value, loss.slope, loss.curvature, clicks, shown.labels, evidence)
 
-    def bend(self, loss: Loss, shown: Shown, ground: Tensor | None) -> Tensor:
-        """The curvature of the loss in φ and a."""
-        return bend_of_softmax(loss.slope + shown.labels, ground)
+    def bends(self, loss: Loss, shown: Shown, contexts: int, ground: Tensor | None) -> list[Tensor]:
+        """How the loss bends in φ by context, and in a where there is a ground."""
+        expected = loss.slope + shown.labels
+        border = [] if ground is None else border_of_softmax(expected, ground)
+        return [by_context(expected, shown, contexts, bend_of_softmax), *border]
 
     def position_evidence(self, scores: Tensor, shown: Shown) -> list[Tensor]:
         """The slopes of φ, and of a where there is a ground."""
@@ -133,15 +136,17 @@ class Likelihood(DualLearning):
     def learn(self, evidence: Sequence[Tensor], step: Step) -> None:
         """One step of φ, and of a where there is a ground."""
         slope, clicks, *more = evidence
-        worth = [] if self.worth is None else [self.worth]
-        of_worth, bend = more[: len(worth)], more[len(worth) :]
-        if bend:
-            slopes = torch.cat([slope[0], *of_worth])
-            self.solve([*self.model.parameters(), *worth], slopes, bend[0])
+        if self.worth is None:
+            super().learn(evidence, step)
             return
-        super().learn([slope, clicks], step)
-        if worth:
-            self._worth_optimizer.move(of_worth, replace(step, clicks=clicks))
+        of_worth, *bends = more
+        if not bends:
+            super().learn([slope, clicks], step)
+            self._worth_optimizer.move([of_worth], replace(step, clicks=clicks))
+            return
+        bend, across, corner = bends
+        common = torch.cat([slope.sum(dim=0), of_worth])
+        self.worth += self.approach(slope, bend, common, bordered(bend.sum(dim=0), across, corner))
 
     @property
     def has_ground(self) -> bool:

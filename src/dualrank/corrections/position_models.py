@@ -22,11 +22,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from dualrank.corrections.whole_steps import some_of_the_way
 from dualrank.errors import SettingsError
 from dualrank.propensity.propensity import Propensity
 
 HIDDEN = 16
 CONTEXT_SPREAD = 0.25
+WEAKEST = 1e-3
+"""Ways in which a network's table moves less than so much of the most are not gone."""
 
 
 class PositionModel(nn.Module, ABC):
@@ -39,6 +42,24 @@ class PositionModel(nn.Module, ABC):
     def gradients(self, slope: Tensor, drawn: int) -> Sequence[Tensor]:
         """∂l/∂φ for every parameter, from ∂l/∂g over `drawn` sessions."""
         return torch.autograd.grad(self(), list(self.parameters()), slope)
+
+    def follow(self, way: Tensor) -> None:
+        """Move the parameters so that all curves go this way, as nearly as they can."""
+        parameters, table = list(self.parameters()), self()
+        rows = [
+            torch.cat([part.reshape(-1) for part in grad])
+            for grad in (
+                torch.autograd.grad(value, parameters, retain_graph=True) for value in table[0]
+            )
+        ]
+        moves = torch.linalg.pinv(torch.stack(rows), rtol=WEAKEST) @ way
+        with torch.no_grad():
+            sizes = [parameter.numel() for parameter in parameters]
+            for parameter, move in zip(parameters, moves.split(sizes), strict=True):
+                parameter.add_(move.view_as(parameter))
+
+    def follow_contexts(self, slope: Tensor, bend: Tensor, rate: float) -> None:
+        """Move what contexts differ by some of the way to the least loss of each."""
 
     can_begin = False
     """Whether it can begin with a curve."""
@@ -78,6 +99,11 @@ class PositionVariables(PositionModel):
     def gradients(self, slope: Tensor, drawn: int) -> Sequence[Tensor]:
         """The parameters are the table."""
         return [slope[0]]
+
+    @torch.no_grad()
+    def follow(self, way: Tensor) -> None:
+        """The parameters are the table."""
+        self.phi.add_(way)
 
 
 class PositionNetwork(PositionModel):
@@ -170,6 +196,19 @@ class ContextualPositions(PositionModel):
         """Those of the clicks, and for δ also that of the prior."""
         prior = self._strength * drawn * self._stretch * self.delta.detach().view_as(slope)
         return [slope.sum(0), (self._stretch * (slope + prior)).view(-1)]
+
+    @torch.no_grad()
+    def follow(self, way: Tensor) -> None:
+        """The common curve moves, and all others with it."""
+        self.phi.add_(way)
+
+    @torch.no_grad()
+    def follow_contexts(self, slope: Tensor, bend: Tensor, rate: float) -> None:
+        """δ of each context, against the prior: its slope there is δ/σ², and its bend 1/σ²."""
+        strength, delta = self.spread**-2, self._stretch * self.delta.view_as(slope)
+        prior = strength * torch.eye(slope.shape[1], device=slope.device)
+        way = some_of_the_way(slope + strength * delta, bend + prior, rate)
+        self.delta.add_((way / self._stretch).view(-1))
 
     def propensity(self) -> Propensity:
         """The mean of the curves over sessions, and the curve of every context (`by_context`)."""

@@ -24,7 +24,7 @@ from torch import Tensor
 from dualrank.corrections.correction import Basis
 from dualrank.corrections.likelihood import Likelihood
 from dualrank.corrections.losses import Loss
-from dualrank.corrections.whole_steps import bend_of_each
+from dualrank.corrections.whole_steps import bend_of_each, border_of_each, by_context
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.batch import Shown
 
@@ -54,9 +54,11 @@ class Stopping(Likelihood):
             curvature=lambda: examined * p * (1 - p),
         )
 
-    def bend(self, loss: Loss, shown: Shown, ground: Tensor | None) -> Tensor:
-        """The curvature of the loss in φ and a: every document has its own."""
-        return bend_of_each(loss.curvature(), ground)
+    def bends(self, loss: Loss, shown: Shown, contexts: int, ground: Tensor | None) -> list[Tensor]:
+        """Every document has a curvature of its own."""
+        curvature = loss.curvature()
+        border = [] if ground is None else border_of_each(curvature, ground)
+        return [by_context(curvature, shown, contexts, bend_of_each), *border]
 
     def propensity(self) -> Propensity | None:
         """None: examination depends on the documents above."""

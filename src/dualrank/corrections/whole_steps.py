@@ -8,14 +8,19 @@ share of a Newton step does not.
 The share decides who learns first what position and relevance could both explain. A belief that is
 always at its best beside a ranker that knows little yet takes it all for position; one that hardly
 moves leaves it all to the ranker.
+
+A *bend* is the curvature of a loss in φ. Sums are taken in double precision, since what is added to
+all φ alike must come out as having none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
+
+from dualrank.rankers.batch import Shown
 
 SHARE = 0.03
 """Of the way to where the loss would be least, for the ranker's scores as they are."""
@@ -24,53 +29,58 @@ LONGEST = 1.0
 """No φ moves further in one step."""
 
 
-def bend_of_softmax(expected: Tensor, ground: Tensor | None = None) -> Tensor:
-    """The curvature of Σ_l T_l log Σ_k e^{φ_k + a s_k} in φ and, where there is a ground s, in a.
+def by_context(
+    values: Tensor, shown: Shown, count: int, bend: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """The bend of the lists of each context, `[contexts, positions, positions]`."""
+    if shown.contexts is None:
+        return bend(values.double())[None].float()
+    parts = [bend(values[shown.contexts == context].double()) for context in range(count)]
+    return torch.stack(parts).float()
 
-    `expected` is T_l p_lk, `[lists, positions]`: clicks by list and position as they are expected.
 
-        ∂²l/∂φ_i∂φ_j = Σ_l T (p_i [i = j] − p_i p_j)
+def bend_of_softmax(expected: Tensor) -> Tensor:
+    """That of Σ_l T_l log Σ_k e^{φ_k}, where `expected` is T_l p_lk, `[lists, positions]`.
+
+    ∂²l/∂φ_i∂φ_j = Σ_l T (p_i [i = j] − p_i p_j)
     """
     total = expected.sum(dim=1, keepdim=True).clamp(min=1e-12)
-    by_position = torch.diag(expected.sum(dim=0)) - expected.T @ (expected / total)
-    if ground is None:
-        return by_position
-    mean = (expected * ground).sum(dim=1, keepdim=True) / total
-    across = (expected * (ground - mean)).sum(dim=0)
-    return _bordered(by_position, across, (expected * (ground - mean) ** 2).sum())
+    return torch.diag(expected.sum(dim=0)) - expected.T @ (expected / total)
 
 
-def bend_of_each(curvature: Tensor, ground: Tensor | None = None) -> Tensor:
-    """The same for a loss that is a sum over documents, of which this is the curvature."""
-    by_position = torch.diag(curvature.sum(dim=0))
-    if ground is None:
-        return by_position
-    across = (curvature * ground).sum(dim=0)
-    return _bordered(by_position, across, (curvature * ground**2).sum())
+def bend_of_each(curvature: Tensor) -> Tensor:
+    """That of a loss that is a sum over documents, of which this is the curvature."""
+    return torch.diag(curvature.sum(dim=0))
 
 
-def move_some_of_the_way(
-    parameters: Sequence[Tensor], slope: Tensor, bend: Tensor, rate: float = 1.0
-) -> bool:
-    """Move all parameters by a share of a Newton step; False where slopes are not finite.
+def border_of_softmax(expected: Tensor, ground: Tensor) -> list[Tensor]:
+    """∂²l/∂φ∂a and ∂²l/∂a², where a s_k stands beside φ_k: Σ_l T p_i (s_i − s̄), Σ_l T var(s)."""
+    expected, ground = expected.double(), ground.double()
+    total = expected.sum(dim=1, keepdim=True).clamp(min=1e-12)
+    apart = ground - (expected * ground).sum(dim=1, keepdim=True) / total
+    return [(expected * apart).sum(dim=0).float(), (expected * apart**2).sum()[None].float()]
+
+
+def border_of_each(curvature: Tensor, ground: Tensor) -> list[Tensor]:
+    """The same for a sum over documents."""
+    curvature, ground = curvature.double(), ground.double()
+    return [(curvature * ground).sum(dim=0).float(), (curvature * ground**2).sum()[None].float()]
+
+
+def bordered(bend: Tensor, across: Tensor, corner: Tensor) -> Tensor:
+    """The bend in φ and a."""
+    top = torch.cat([bend, across[:, None]], dim=1)
+    return torch.cat([top, torch.cat([across, corner])[None]])
+
+
+def some_of_the_way(slope: Tensor, bend: Tensor, rate: float = 1.0) -> Tensor:
+    """A share of Newton's step from a slope, `[…, parameters]`, and its bend.
 
     A `rate` of 1 is the usual share; none goes further than Newton's step itself.
     """
-    if not (torch.isfinite(slope).all() and torch.isfinite(bend).all()):
-        return False
     slope, bend = slope.double(), bend.double()
     # What is added to all φ alike changes nothing; the ridge leaves it where it is.
-    ridge = RIDGE * max(float(bend.diagonal().mean()), 1e-12)
-    way = torch.linalg.solve(bend + ridge * torch.eye(len(bend), device=bend.device), -slope)
-    share = min(1.0, SHARE * rate)
-    way *= share / max(1.0, float(way.abs().max()) * share / LONGEST)
-    sizes = [parameter.numel() for parameter in parameters]
-    with torch.no_grad():
-        for parameter, part in zip(parameters, way.split(sizes), strict=True):
-            parameter += part.view_as(parameter).to(parameter.dtype)
-    return True
-
-
-def _bordered(inner: Tensor, across: Tensor, corner: Tensor) -> Tensor:
-    top = torch.cat([inner, across[:, None]], dim=1)
-    return torch.cat([top, torch.cat([across, corner[None]])[None]])
+    size = bend.diagonal(dim1=-2, dim2=-1).mean(dim=-1)[..., None, None].clamp(min=1e-12)
+    ridge = RIDGE * size * torch.eye(bend.shape[-1], dtype=bend.dtype, device=bend.device)
+    way = torch.linalg.solve(bend + ridge, -slope[..., None])[..., 0]
+    return (min(1.0, SHARE * rate) * way).clamp(-LONGEST, LONGEST).float()
