@@ -124,3 +124,4 @@ def test_events_are_kept_apart_and_summed_up_in_the_answer(log, tmp_path):
     assert "amounts are kept apart, and weighed when a ranker is trained" in str(weighed.exception)
     missing = run(log, "--event", "cart", "--out", out)
     assert "there is no column 'cart' of events; the log has" in str(missing.exception)
+    assert str(missing.exception).endswith("another name is given as --column cart=NAME")

@@ -7,7 +7,7 @@ import pytest
 
 from dualrank.cli.wording import in_options
 
-OPTIONS = ["max-bad-share", "first-position", "validation", "memory", "features", "out"]
+OPTIONS = ["max-bad-share", "first-position", "validation", "memory", "features", "column", "out"]
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,8 @@ OPTIONS = ["max-bad-share", "first-position", "validation", "memory", "features"
         ("give validation=0 or judged queries", "give --validation 0 or judged queries"),
         ("give more, such as memory='4GB'", "give more, such as --memory 4GB"),
         ("give also features=, out=", "give also --features, --out"),
+        ("as columns={'doc_id': 'NAME'}", "as --column doc_id=NAME"),
+        ("this one has columns={", "this one has columns={"),
         ("documents have no features", "documents have no features"),
         ("column 'max_bad_share' is missing", "column 'max_bad_share' is missing"),
         ("logs/max_bad_share.parquet: empty", "logs/max_bad_share.parquet: empty"),

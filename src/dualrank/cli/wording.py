@@ -10,15 +10,20 @@ def in_options(sentence: str, options: Sequence[str]) -> str:
     """Settings that are options of a command, as they are typed.
 
     Names of one word are only understood before an equals sign (`features=`), since they are words
-    of English too; what stands in quotes, or in a path, is the user's own.
+    of English too; what stands in quotes, or in a path, is the user's own. A pair of a setting that
+    holds pairs is typed under the setting's singular.
 
     >>> in_options("raise max_bad_share, or give validation=0", ["max-bad-share", "validation"])
     'raise --max-bad-share, or give --validation 0'
+    >>> in_options("give columns={'doc_id': 'item'}", ["column"])
+    'give --column doc_id=item'
     """
     for option in options:
         name = re.escape(option.replace("-", "_"))
         value = r"='?([\w.]+)'?"
         before, after = r"(?<![\w'\"./=-])", r"(?![\w'\"/=-]|\.\w)"
+        pair = r"s=\{'([^']+)': '([^']+)'\}"
+        sentence = re.sub(f"{before}{name}{pair}", rf"--{option} \1=\2", sentence)
         sentence = re.sub(f"{before}{name}{value}", rf"--{option} \1", sentence)
         sentence = re.sub(rf"{before}{name}=(?=[,;\s]|$)", f"--{option}", sentence)
         if "-" in option:

@@ -132,7 +132,8 @@ def test_clients_and_times_come_from_the_queries(tmp_path):
         ([], [event("u1", "c", 4)], "other_position", 1, 3),
         ([query("u4", "nothing", [])], [], "nothing_shown", 1, 3),
         ([query("u3", "ram", ["007", "x"])], [], "same_position", 1, 2),
-        ([query("u3", "rom", ["x", "007"])], [], "several_queries", 1, 2),
+        ([query("u3", "rom", ["x", "007"])], [], "which_list", 1, 4),
+        ([query("u3", "rom", ["y"])], [event("u3", "zz", 9)], "which_list", 1, 4),
         ([query("u4", None, ["x"])], [], "missing_value", 1, 3),
         ([query("u4", "odd", ["x", "x"])], [], "same_document", 1, 3),
     ],
@@ -154,6 +155,30 @@ def test_clicks_without_a_displayed_list_are_a_share_of_the_clicks(tmp_path):
     assert happenings(log) == EXPECTED
     assert (log.reading.bad, log.reading.clicks) == (0, 16)
     assert log.reading.lost["clicks"] == (13, 16)
+
+
+def test_clicks_add_up_to_the_events_of_the_file(tmp_path):
+    """A click is counted once, wherever it ends; what is more is a repeated click."""
+    events = [
+        *3 * [event("u1", "b", 2)],
+        *2 * [event("u3", "zz", 9)],
+        *4 * [event("before", "a", 1)],
+        *2 * [event("before", None, 1)],
+        *2 * [event("u1", None, 1)],
+        *3 * [event(None, "a", 1)],
+        *2 * [event("u4", "y", 1)],
+        *2 * [event("u4", "x", 1)],
+    ]
+    queries = [*QUERIES, query("u4", "one", ["x", "y"]), query("u4", "two", ["y"])]
+    paths = written(tmp_path, "json", queries, events)
+    reading = read_log(paths[0], events=paths[1], max_bad_share=1.0).reading
+    found = {problem.kind: problem.count for problem in reading.problems}
+    assert found["no_query"] == 1 + 3
+    assert found["no_object"] == 2 + 2
+    assert found["which_list"] == 1
+    assert found["repeated_click"] == 2 + 1 + 3 + 1 + 1
+    assert reading.clicks + found["repeated_click"] == len(events)
+    assert reading.lost["clicks"] == (4 + 4 + 1, 3 + 4 + 4 + 1)
 
 
 @pytest.mark.parametrize("inside", [True, False])
@@ -275,6 +300,66 @@ def test_what_is_asked_again_while_someone_types_is_one_search(tmp_path):
     log = read_log(paths[0], events=paths[1])
     assert happenings(log) == EXPECTED
     assert log.reading.problems == ()
+
+
+def typed(user_query, *events):
+    return [{**record, "user_query": user_query} for record in events]
+
+
+def test_lists_of_several_queries_under_one_id_are_a_session_each(tmp_path):
+    """The document tells to which list an event belongs; where both have it, the query does."""
+    asked = [
+        *QUERIES,
+        query("u4", "red", []),
+        query("u4", "red mcase", ["a", "b"]),
+        query("u4", "red case", ["c", "b", "d"]),
+    ]
+    events = [
+        *EVENTS,
+        *typed("red case", event("u4", "a", 1), event("u4", "b", 2)),
+        *typed(None, event("u4", "d", 3)),
+        *typed("red mcase", event("u4", "b", 2, "add_to_cart")),
+    ]
+    paths = written(tmp_path, "json", asked, events)
+    log = read_log(paths[0], events=paths[1], event_kinds=["add_to_cart"])
+    assert happenings(log) == {
+        **EXPECTED,
+        ("red mcase", ("a", "b"), (True, False)): 1,
+        ("red case", ("c", "b", "d"), (False, True, True)): 1,
+    }
+    assert log.event("add_to_cart").sum() == 2
+    assert log.reading.clicks == 6
+    (problem,) = log.reading.problems
+    assert (problem.kind, problem.count) == ("several_lists", 1)
+
+
+def test_a_click_outside_several_lists_is_a_problem_of_the_list_whose_query_it_names(tmp_path):
+    asked = [query("u4", "one", ["x"], "c1"), query("u4", "two", ["y"], "c2")]
+    paths = written(tmp_path, "json", asked, typed("two", event("u4", "zz", 1)))
+    log = read_log(paths[0], events=paths[1], max_bad_share=0.5)
+    assert log.sessions == 2
+    problem = log.reading.problems[0]
+    assert problem.example == "session 'u4: two' has a click on 'zz', which it does not show"
+
+
+def test_impressions_of_several_queries_under_one_id_are_a_session_each(tmp_path):
+    asked = [searched("u1", "ram"), searched("u1", "rom"), searched("u1", "r")]
+    seen_each = [*typed("ram", *seen("u1", ["x", "y"])), *typed("rom", *seen("u1", ["z", "x"]))]
+    events = [*seen_each, event("u1", "z", 0), *typed("ram", event("u1", "x", 0))]
+    paths = written(tmp_path, "json", asked, events)
+    log = read_log(paths[0], events=paths[1])
+    assert happenings(log) == {
+        ("ram", ("x", "y"), (True, False)): 1,
+        ("rom", ("z", "x"), (True, False)): 1,
+    }
+
+
+def test_impressions_that_name_none_of_several_queries_are_dropped(tmp_path):
+    asked = [*QUERIES, searched("u4", "ram"), searched("u4", "rom")]
+    paths = written(tmp_path, "json", asked, [*seen("u4", ["x", "y"], 1), event("u4", "x", 1)])
+    log = read_log(paths[0], events=paths[1], max_bad_share=0.5)
+    assert log.sessions == 3
+    assert log.reading.problems[0].example == "session 'u4' holds queries 'ram' and 'rom'"
 
 
 @pytest.mark.parametrize("name", ["both.ndjson", "both.json.gz"])

@@ -55,7 +55,7 @@ def find_columns(present: Iterable[str], options: LogOptions, *, where: str = "t
             named = f" (as {meaning})" if name != meaning else ""
             raise DataError(
                 f"{where}: column {name!r}{named} is missing; a log has {', '.join(REQUIRED)}, "
-                f"this one has {', '.join(present)}; another name is given as {meaning}=NAME"
+                f"this one has {', '.join(present)}; {_renamed(meaning)}"
             )
     for context in options.contexts:
         if context in RESERVED:
@@ -79,6 +79,10 @@ def find_columns(present: Iterable[str], options: LogOptions, *, where: str = "t
             named = f" (as {kind})" if name != kind else ""
             raise DataError(
                 f"{where}: there is no column {name!r}{named} of events; the log has "
-                f"{', '.join(present)}; another name is given as {kind}=NAME"
+                f"{', '.join(present)}; {_renamed(kind)}"
             )
     return Columns(names, tuple(dict.fromkeys(options.contexts)), events)
+
+
+def _renamed(meaning: str) -> str:
+    return f"another name is given as columns={ {meaning: 'NAME'} }"

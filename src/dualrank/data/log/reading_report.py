@@ -43,9 +43,12 @@ KINDS: Mapping[str, Kind] = {
     "not_displayed": Kind("click on a document that was not displayed", "ignored"),
     "no_query": Kind("click of a query that is not in the log", "ignored", "clicks"),
     "no_object": Kind("click without an object_id", "ignored", "clicks"),
+    "which_list": Kind(
+        "click that may belong to several lists of its query_id", "ignored", "clicks"
+    ),
     "unknown_query": Kind("impressions of a query that is not in the log", "ignored", "queries"),
     "nameless_impression": Kind("impression without an object_id", "ignored", "impressions"),
-    "stray_event": Kind("event of a document that was not displayed", "ignored", "events"),
+    "stray_event": Kind("event of no document that was displayed", "ignored", "events"),
     "other_position": Kind("click at another position than its document's", "noted", "clicks"),
     "unlisted_impression": Kind(
         "impression of a document that is not in query_response_hit_ids", "noted", "impressions"
@@ -55,6 +58,9 @@ KINDS: Mapping[str, Kind] = {
     ),
     "repeated_click": Kind("click repeated", "noted", "clicks"),
     "repeated_row": Kind("row repeated", "noted"),
+    "several_lists": Kind(
+        "query_id with lists of several queries, a session each", "noted", "queries"
+    ),
     "nothing_shown": Kind("query without hits and without impressions", "noted", "queries"),
     "not_in_log": Kind("features of a document that was never displayed", "noted", "documents"),
 }

@@ -6,6 +6,10 @@ Where a query has none, they are those of its events of the action `impression`,
 that these name. An event of an action such as `click` is joined to them by its `query_id` and
 `event_attributes.object.object_id`.
 
+Where lists of several queries stand under one `query_id`, each of them is a session. An event
+belongs to the only list that has its document, or else to that of its own `user_query`: events have
+been seen to name the query that was typed next, so the document is asked first.
+
 One program counts positions from 0, another from 1. If any event of an `application` names position
 0, all of its events count from 0, else from 1; `first_position` says it for all of them.
 """
@@ -56,13 +60,13 @@ class Ubi(LogFormat):
         kinds = {kind: options.columns.get(kind, kind) for kind in options.event_kinds}
         carried = _asked(engine, source, options.contexts)
         _done(engine, self.events, (*self.actions, *kinds.values()), options.first_position)
-        _tally(engine, self.actions, kinds, self.events.name)
         _displayed(engine, carried)
         if not only_value(engine, "SELECT count(*) FROM displayed"):
             raise DataError(
                 f"{source.name}: no query has query_response_hit_ids, and none an {IMPRESSION} "
                 f"with an object_id in {self.events.name}; expected what was displayed"
             )
+        _tally(engine, self.actions, kinds, self.events.name)
         _log(engine, carried, kinds, options.first)
         optional = [name for name in ("client_id", "timestamp") if name in carried]
         columns = Columns(
@@ -76,7 +80,8 @@ class Ubi(LogFormat):
 def _asked(engine: DuckDBEngine, queries: Source, contexts: Sequence[str]) -> list[str]:
     """`asked`: what was asked and returned, each once. Gives what else is carried along.
 
-    A search that is sent again while the user types writes several records under one id.
+    A search that is sent again while the user types writes several records under one id. `several`
+    has the sessions of an id under which several queries have hits, or, if none has, were asked.
     """
     fields = Fields(engine, "ubi_queries", queries.name)
     optional = [name for name in ("client_id", "timestamp") if fields.has(name)]
@@ -96,15 +101,32 @@ def _asked(engine: DuckDBEngine, queries: Source, contexts: Sequence[str]) -> li
     }
     only = f" WHERE {fields.text('action_name')} IS NULL" if fields.has("action_name") else ""
     engine.keep(
-        "asked",
+        "records",
         f"SELECT {', '.join(f'{value} AS {name}' for name, value in selected.items())} "
         f"FROM ubi_queries{only} GROUP BY ALL",
+    )
+    answered = "CASE WHEN hits IS NOT NULL THEN user_query END"
+    engine.keep(
+        "several",
+        "SELECT DISTINCT query_id, user_query, concat(query_id, ': ', user_query) AS session_id "
+        "FROM records JOIN (SELECT query_id, count(hits) > 0 AS answered FROM records "
+        f"GROUP BY query_id HAVING coalesce(min({answered}) <> max({answered}), "
+        "min(user_query) <> max(user_query))) USING (query_id) "
+        "WHERE answered = (hits IS NOT NULL) AND user_query IS NOT NULL",
+    )
+    engine.view(
+        "asked",
+        "SELECT r.*, coalesce(s.session_id, r.query_id) AS session_id FROM records r "
+        "LEFT JOIN several s ON s.query_id = r.query_id AND s.user_query = r.user_query",
     )
     return carried
 
 
 def _done(engine: DuckDBEngine, events: Source, actions: Sequence[str], first: int | None) -> None:
-    """`done`: the events that matter, with the place that they name, counted from 1."""
+    """`done`: the events that matter, with the place that they name, counted from 1.
+
+    `typed` is the session of the query that an event names, where its id has `several`.
+    """
     fields = Fields(engine, "ubi_events", events.name)
     document, action = fields.text(OBJECT), fields.text("action_name")
     dwell = fields.first(DWELL_TIMES, "DOUBLE")
@@ -112,10 +134,13 @@ def _done(engine: DuckDBEngine, events: Source, actions: Sequence[str], first: i
     others = f" OR {dwell} IS NOT NULL" if DWELL_TIME in actions else ""
     engine.keep(
         "named",
-        f"SELECT {action} AS action, {fields.text('query_id')} AS query_id, "
+        "SELECT e.* EXCLUDE (user_query), session_id AS typed FROM "
+        f"(SELECT {action} AS action, {fields.text('query_id')} AS query_id, "
         f"{document} AS doc_id, {fields.first(POSITIONS, 'INTEGER')} AS ordinal, "
-        f"coalesce({fields.first(['application'])}, '') AS application, {dwell} AS dwell "
-        f"FROM ubi_events WHERE {action} IN {wanted}{others}",
+        f"coalesce({fields.first(['application'])}, '') AS application, {dwell} AS dwell, "
+        f"{fields.first(['user_query'])} AS user_query "
+        f"FROM ubi_events WHERE {action} IN {wanted}{others}) e "
+        "LEFT JOIN several s ON s.query_id = e.query_id AND s.user_query = e.user_query",
     )
     start = "CASE WHEN bool_or(ordinal = 0) THEN 0 ELSE 1 END" if first is None else str(first)
     engine.keep(
@@ -126,10 +151,41 @@ def _done(engine: DuckDBEngine, events: Source, actions: Sequence[str], first: i
     )
 
 
+def _displayed(engine: DuckDBEngine, carried: Sequence[str]) -> None:
+    """`displayed`: the documents of each session, from its hits or else from its impressions.
+
+    Impressions that name none of the several queries of their id are a session of all of them,
+    which is dropped as such.
+    """
+    others = "".join(f", {engine.quote(name)}" for name in carried)
+    engine.keep(
+        "displayed",
+        "SELECT session_id, query_id, user_query, unnest(hits) AS doc_id, "
+        f"generate_subscripts(hits, 1) AS position{others} FROM asked WHERE hits IS NOT NULL "
+        "UNION ALL SELECT coalesce(typed, a.query_id), "
+        f"a.query_id, user_query, doc_id, place AS position{others} FROM asked a JOIN "
+        f"(SELECT DISTINCT query_id, typed, doc_id, place FROM done WHERE action = '{IMPRESSION}' "
+        "AND doc_id IS NOT NULL) i "
+        "ON i.query_id = a.query_id AND (typed IS NULL OR typed = a.session_id) "
+        "WHERE a.query_id NOT IN "
+        "(SELECT query_id FROM asked WHERE hits IS NOT NULL AND query_id IS NOT NULL)",
+    )
+
+
 def _tally(
     engine: DuckDBEngine, actions: Sequence[str], kinds: Mapping[str, str], where: str
 ) -> None:
-    """`tally`: by search and document, where the clicks were, how many, and of each other kind."""
+    """`tally`: by session and document, where the clicks were, how many, and of each other kind.
+
+    The session is NULL where neither document nor query tell which of `several` it is.
+    """
+    engine.keep(
+        "holders",
+        "SELECT query_id, doc_id, min(session_id) AS holder FROM displayed "
+        "WHERE query_id IN (SELECT query_id FROM several) "
+        "GROUP BY query_id, doc_id HAVING min(session_id) = max(session_id)",
+    )
+    alone = "CASE WHEN query_id NOT IN (SELECT query_id FROM several) THEN query_id END"
     clicked = f"action IN {engine.texts(actions)}"
     amounts = {"times": _counted(clicked)}
     other = [f"action IN {engine.texts([action])}" for action in kinds.values()]
@@ -139,9 +195,10 @@ def _tally(
     amounts["others"] = _counted(" OR ".join(other) or "FALSE")
     engine.keep(
         "tally",
-        f"SELECT query_id, doc_id, min(CASE WHEN {clicked} THEN place END) AS place, "
+        f"SELECT session_id, query_id, doc_id, min(CASE WHEN {clicked} THEN place END) AS place, "
         f"{', '.join(f'{value} AS {name}' for name, value in amounts.items())} "
-        "FROM done GROUP BY query_id, doc_id",
+        f"FROM (SELECT *, coalesce(holder, typed, {alone}) AS session_id FROM done "
+        "LEFT JOIN holders USING (query_id, doc_id)) GROUP BY session_id, query_id, doc_id",
     )
     for number, kind in enumerate(kinds):
         if not only_value(engine, f"SELECT max({_amount(number)}) FROM tally"):
@@ -162,20 +219,6 @@ def _nobody(engine: DuckDBEngine, kind: str, action: str, where: str) -> str:
     )
 
 
-def _displayed(engine: DuckDBEngine, carried: Sequence[str]) -> None:
-    """`displayed`: the documents of each search, from its hits or else from its impressions."""
-    others = "".join(f", {engine.quote(name)}" for name in carried)
-    engine.keep(
-        "displayed",
-        "SELECT query_id, user_query, unnest(hits) AS doc_id, "
-        f"generate_subscripts(hits, 1) AS position{others} FROM asked WHERE hits IS NOT NULL "
-        f"UNION ALL SELECT query_id, user_query, doc_id, place AS position{others} FROM asked JOIN "
-        f"(SELECT DISTINCT query_id, doc_id, place FROM done WHERE action = '{IMPRESSION}' "
-        "AND doc_id IS NOT NULL) USING (query_id) WHERE query_id NOT IN "
-        "(SELECT query_id FROM asked WHERE hits IS NOT NULL AND query_id IS NOT NULL)",
-    )
-
-
 def _log(
     engine: DuckDBEngine, carried: Sequence[str], kinds: Mapping[str, str], first: int
 ) -> None:
@@ -186,7 +229,7 @@ def _log(
     engine.keep(
         "outside",
         "SELECT t.* FROM tally t WHERE NOT EXISTS "
-        "(SELECT 1 FROM displayed d WHERE d.query_id = t.query_id AND d.doc_id = t.doc_id)",
+        "(SELECT 1 FROM displayed d WHERE d.session_id = t.session_id AND d.doc_id = t.doc_id)",
     )
     names = [engine.quote(name) for name in carried]
     others = "".join(f", {name}" for name in names)
@@ -194,14 +237,15 @@ def _log(
     amounts = [_amount(number) for number in range(len(kinds))]
     engine.keep(
         "log",
-        "SELECT d.query_id AS session_id, d.user_query AS query_id, d.doc_id, "
+        "SELECT d.session_id, d.user_query AS query_id, d.doc_id, "
         f"d.position + {first - 1} AS position, coalesce(times, 0) > 0 AS clicked{others}"
         f"{''.join(f', {each}' for each in amounts)} FROM displayed d "
-        "LEFT JOIN tally t ON t.query_id = d.query_id AND t.doc_id = d.doc_id UNION ALL "
-        f"SELECT query_id, user_query, doc_id, NULL, TRUE{others}"
+        "LEFT JOIN tally t ON t.session_id = d.session_id AND t.doc_id = d.doc_id UNION ALL "
+        f"SELECT session_id, user_query, doc_id, NULL, TRUE{others}"
         f"{', NULL' * len(amounts)} FROM outside JOIN "
-        f"(SELECT query_id, coalesce(min(CASE WHEN hits IS NOT NULL THEN user_query END), "
-        f"min(user_query)) AS user_query{lowest} FROM asked GROUP BY query_id) USING (query_id) "
+        f"(SELECT session_id, coalesce(min(CASE WHEN hits IS NOT NULL THEN user_query END), "
+        f"min(user_query)) AS user_query{lowest} FROM asked GROUP BY session_id) "
+        "USING (session_id) "
         "WHERE times > 0 AND doc_id IS NOT NULL",
     )
 

@@ -1,4 +1,8 @@
-"""What a join of UBI queries and events loses, or should let its reader know."""
+"""What a join of UBI queries and events loses, or should let its reader know.
+
+A click is a document that was clicked in a search, however often; what is more is a repeated click.
+The clicks of sessions, those that are ignored and those repeated add up to the events of the file.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,13 @@ _ANSWERED = "SELECT query_id FROM asked WHERE hits IS NOT NULL AND query_id IS N
 _SHOWN = "SELECT query_id FROM displayed WHERE query_id IS NOT NULL"
 
 _COUNTS = {
-    "no_query": "sum(times) AS n, min(query_id) AS first FROM outside "
-    f"WHERE doc_id IS NOT NULL AND times > 0 AND query_id NOT IN ({_KNOWN})",
+    # Events without a query_id may be of any number of searches, so that none is known as repeated.
+    "no_query": "sum(CASE WHEN query_id IS NULL THEN times ELSE 1 END) AS n, "
+    "min(query_id) AS first FROM outside WHERE doc_id IS NOT NULL AND times > 0 "
+    f"AND (query_id IS NULL OR query_id NOT IN ({_KNOWN}))",
+    "which_list": "count(*) AS n, min(query_id) AS first FROM outside "
+    f"WHERE doc_id IS NOT NULL AND times > 0 AND session_id IS NULL AND query_id IN ({_KNOWN})",
+    # Likewise of any number of documents.
     "no_object": "sum(times) AS n, min(query_id) AS first FROM tally "
     "WHERE doc_id IS NULL AND times > 0",
     "unknown_query": "count(DISTINCT query_id) AS n, min(query_id) AS first "
@@ -25,9 +34,11 @@ _COUNTS = {
     "nothing_shown": "count(DISTINCT query_id) AS n, min(query_id) AS first FROM asked "
     f"WHERE query_id NOT IN ({_SHOWN})",
     "repeated_click": "sum(times - 1) AS n, min(query_id) AS first FROM tally "
-    "WHERE times > 1 AND doc_id IS NOT NULL",
+    "WHERE times > 1 AND query_id IS NOT NULL AND doc_id IS NOT NULL",
+    "several_lists": "count(DISTINCT query_id) AS n, min(query_id) AS first FROM displayed "
+    "WHERE session_id <> query_id",
     "other_position": "count(*) AS n, min(t.query_id) AS first FROM tally t JOIN displayed d "
-    "ON t.query_id = d.query_id AND t.doc_id = d.doc_id WHERE t.place <> d.position",
+    "ON t.session_id = d.session_id AND t.doc_id = d.doc_id WHERE t.place <> d.position",
     "unlisted_impression": "count(*) AS n, min(s.query_id) AS first "
     f"FROM ({_SEEN}) s WHERE doc_id IS NOT NULL AND query_id IN ({_ANSWERED}) AND NOT EXISTS "
     "(SELECT 1 FROM displayed d WHERE d.query_id = s.query_id AND d.doc_id = s.doc_id)",
@@ -45,7 +56,8 @@ def account(engine: DuckDBEngine) -> list[Problem]:
     for kind, query in _COUNTS.items():
         (row,) = engine.fetch(f"SELECT {query}").to_pylist()
         if row["n"]:
-            example = f"such as query_id {row['first']!r}"
+            first = row["first"]
+            example = "without a query_id" if first is None else f"such as query_id {first!r}"
             if kind == "from_impressions":
                 example += _counting(engine)
             found.append(Problem(kind, int(row["n"]), example))
