@@ -86,6 +86,53 @@ def test_a_tree_depends_on_nothing_that_was_grown_before():
             np.testing.assert_array_equal(getattr(tree, part), getattr(again, part))
 
 
+def grown_on(column, rows=100):
+    """The nodes of a tree on one feature, and whether it gives its rows what LightGBM says."""
+    X = np.resize(np.array(column, np.float32), rows)[:, None]
+    slope = np.resize(np.array([1, -1], np.float32), rows)
+    grower = Grower(X, Trees(least_evidence=0.0, shrinkage=1.0).growing(0.1), 1)
+    tree, outputs = grower.grow(slope, np.ones(rows, np.float32), 0)
+    np.testing.assert_array_equal(tree.predict(X), outputs)
+    return len(tree.feature)
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    "column", [[0.0], [3.0], [NAN], [INF], [1e-36, 2e-36], [-1e-36, 1e-35], [0.0, -0.0]]
+)
+def test_where_rows_are_alike_for_lightgbm_a_tree_is_a_leaf(column):
+    """It takes what is at most 1e-35 in size for 0."""
+    assert grown_on(column) == 1
+
+
+@pytest.mark.parametrize(
+    "column", [[1.1e-35, 0.0], [NAN, 0.0], [NAN, 3.0], [NAN, 1e-36], [INF, -INF], [INF, NAN]]
+)
+def test_what_differs_for_lightgbm_makes_a_split(column):
+    assert grown_on(column) == 3
+
+
+def test_a_feature_that_varies_outside_of_the_sample_only_makes_no_split():
+    """LightGBM reads the bins of many rows off some of them."""
+    column = np.zeros(400_000)
+    found = set()
+    for row in range(4, 10):
+        column[:] = 0.0
+        column[row] = 1.0
+        found.add(grown_on(column, len(column)))
+    assert found == {1, 3}
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (5, 0)])
+def test_no_rows_or_no_features_grow_a_leaf(shape):
+    grower = Grower(np.zeros(shape, np.float32), SMALL.growing(0.1), 1)
+    nothing = np.zeros(shape[0], np.float32)
+    tree, outputs = grower.grow(nothing, nothing, 0)
+    assert (len(tree.feature), len(outputs)) == (1, shape[0])
+
+
 def test_halves_keep_queries_whole_and_are_equally_large():
     queries = np.repeat(np.arange(50, dtype=np.int32), 7)
     first = first_half(queries, 0)
@@ -209,6 +256,7 @@ def test_missing_values_are_learned_from():
     ("wrong", "sentence"),
     [
         ({"leaves": 1}, "a tree has at least 2 leaves, not 1"),
+        ({"leaves": 131_073}, "a tree has at most 131072 leaves, not 131073"),
         ({"feature_share": 0.0}, "feature_share is above 0 and up to 1, not 0.0"),
         ({"least_evidence": -1.0}, "least_evidence is a number from 0 up, not -1.0"),
         ({"shrinkage": float("nan")}, "shrinkage is a number from 0 up, not nan"),

@@ -26,6 +26,9 @@ from dualrank.rankers.grown_tree import Grower
 from dualrank.rankers.ranker import Ranker, RankerSettings, Scores, Signal, Step
 from dualrank.settings import TrainingSettings
 
+MOST_LEAVES = 131_072
+"""That LightGBM grows on a tree."""
+
 
 class TreeRanker(Ranker):
     """Two ensembles that learn from one half of the queries each; the score is their mean.
@@ -217,6 +220,8 @@ class Trees(RankerSettings):
     def __post_init__(self) -> None:
         if self.leaves < 2:
             raise SettingsError(f"a tree has at least 2 leaves, not {self.leaves}")
+        if self.leaves > MOST_LEAVES:
+            raise SettingsError(f"a tree has at most {MOST_LEAVES} leaves, not {self.leaves}")
         if not 0 < self.feature_share <= 1:
             raise SettingsError(f"feature_share is above 0 and up to 1, not {self.feature_share}")
         for name in ("least_evidence", "shrinkage"):
