@@ -11,11 +11,11 @@ from dualrank.corrections.dual import DualLearning
 from dualrank.corrections.naive import Naive
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import top_lists
-from dualrank.errors import SettingsError
+from dualrank.errors import CheckpointError, SettingsError
 from dualrank.learning.feedback import LoggedClicks
 from dualrank.learning.loop import Loop
 from dualrank.rankers.grown_tree import FIXED, Grower
-from dualrank.rankers.trees import Trees, first_half
+from dualrank.rankers.trees import TreeRanker, Trees, first_half
 from dualrank.settings import TrainingSettings
 
 STEPS = 12
@@ -277,3 +277,38 @@ def test_slopes_that_are_no_numbers_grow_no_tree():
     loop.ranker.move([slope, curvature], None)
     assert loop.ranker.left_out == 1
     assert len(loop.ranker.forest()) == 0
+
+
+def saved(folder, inputs=4):
+    """A directory of a small model, whose manifest claims to know this many features."""
+    log, data = problem()
+    model = dr.fit(log, data, ranker=SMALL, method="naive", validation=0, steps=2)
+    model.ranker._inputs = inputs
+    model.save(folder)
+    return folder
+
+
+def test_a_model_file_whose_trees_look_beyond_the_features_is_refused(tmp_path):
+    with pytest.raises(CheckpointError, match="trees on 9 features do not rank 4"):
+        dr.Model.load(saved(tmp_path, inputs=9))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("feature", torch.float32), ("value", torch.bfloat16), ("left", torch.int64)]
+)
+def test_a_model_file_with_numbers_of_another_kind_is_refused(tmp_path, monkeypatch, name, kind):
+    tensors = TreeRanker.tensors
+
+    def changed(ranker):
+        return tensors(ranker) | {name: tensors(ranker)[name].to(kind)}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TreeRanker, "tensors", changed)
+        saved(tmp_path)
+    with pytest.raises(CheckpointError, match="not this model's weights"):
+        dr.Model.load(tmp_path)
+
+
+def test_trees_rank_no_documents_with_other_features():
+    with pytest.raises(ValueError, match="trees on 4 features do not rank 3"):
+        SMALL.build(4).predict(np.zeros((1, 3), np.float32))

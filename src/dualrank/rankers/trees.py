@@ -141,6 +141,9 @@ class TreeRanker(Ranker):
         self, features: NDArray[np.float32], offsets: NDArray[np.int64] | None = None
     ) -> NDArray[np.float32]:
         """Row by row."""
+        # Trees would look beyond the row, where anything may be.
+        if features.shape[1] != self._inputs:
+            raise ValueError(f"trees on {self._inputs} features do not rank {features.shape[1]}")
         return self._forest.predict(features).astype(np.float32)
 
     def follow(
@@ -165,7 +168,10 @@ class TreeRanker(Ranker):
         names = [each.name for each in fields(Forest)]
         if set(names) != set(tensors):
             raise ValueError(f"holds {', '.join(tensors)} instead of {', '.join(names)}")
-        forest = Forest(**{name: tensors[name].numpy().copy() for name in names})
+        try:
+            forest = Forest(**{name: tensors[name].numpy().copy() for name in names})
+        except TypeError as error:  # Of bfloat16, for one.
+            raise ValueError(f"holds numbers that numpy does not know: {error}") from error
         forest.check(self._inputs)
         self._forest, self._begun, self._own = forest, len(forest), np.empty(0)
 
