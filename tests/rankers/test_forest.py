@@ -93,6 +93,16 @@ def test_some_trees_can_be_added_onto_the_scores_of_others(structures, rows):
     np.testing.assert_array_equal(scores, forest.predict(rows))
 
 
+@given(st.lists(trees(), min_size=1, max_size=3), st.lists(trees(), max_size=3))
+def test_a_forest_begins_with_what_others_joined(structures, more):
+    first = Forest.together([*map(forest_of, structures)])
+    joined = Forest.together([first, *map(forest_of, more)])
+    assert joined.begins_with(first)
+    assert joined.begins_with(Forest.empty())
+    assert not Forest.empty().begins_with(first)
+    assert not joined.begins_with(Forest.together([first, forest_of(leaf(2.0))]))
+
+
 @given(st.floats(-1e30, 1e30), st.floats(-(2.0**99), 2.0**99, width=32))
 def test_a_threshold_that_is_rounded_down_sends_every_float32_the_same_way(threshold, x):
     (rounded,) = rounded_down(np.array([threshold]))

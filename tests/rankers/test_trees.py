@@ -203,6 +203,20 @@ def test_what_follows_learning_is_what_it_predicts():
     assert not scores().any()
 
 
+def test_what_follows_learning_notices_other_trees_however_many_they_are():
+    log, data = problem()
+    first, other = (loop_of(log, data, ranker=Trees(leaves=leaves)) for leaves in (3, 5))
+    scores = first.ranker.follow(data.features)
+    for step in range(3):
+        first.step(step / STEPS)
+        other.step(step / STEPS)
+    np.testing.assert_array_equal(scores(), first.ranker.predict(data.features))
+    for _ in range(2):
+        first.ranker.load_tensors(other.ranker.tensors())
+        np.testing.assert_array_equal(scores(), other.ranker.predict(data.features))
+        other.step(0.5)
+
+
 def test_learning_goes_on_from_a_model_and_keeps_its_trees():
     log, data = problem()
     options = {"ranker": SMALL, "method": "dla", "validation": 0, "steps": 5}

@@ -82,6 +82,11 @@ class Forest:
             joined[name] = np.concatenate(parts).astype(np.int32)
         return cls(**joined)
 
+    def begins_with(self, other: Forest) -> bool:
+        """Whether the first trees are those of another forest, as where more joined it."""
+        parts = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
+        return all(np.array_equal(mine[: len(first)], first) for mine, first in parts)
+
     def check(self, inputs: int) -> None:
         """A ValueError unless every document with this many features comes to a leaf.
 

@@ -277,16 +277,20 @@ def _laid_out(scores: NDArray[np.float64], shown: Shown) -> Tensor:
 
 
 class _Followed:
-    """The scores of some documents, to which trees are added as they come."""
+    """The scores of some documents, to which trees are added as they come.
+
+    They begin anew where the ranker has taken over other trees. Comparing nodes costs nothing
+    beside scoring documents by them.
+    """
 
     def __init__(self, ranker: TreeRanker, features: NDArray[np.float32]) -> None:
         self._ranker, self._features = ranker, features
-        self._trees, self._scores = 0, np.zeros(len(features))
+        self._known, self._scores = Forest.empty(), np.zeros(len(features))
 
     def __call__(self) -> NDArray[np.float32]:
         forest = self._ranker.forest()
-        if len(forest) < self._trees:
-            self._trees, self._scores = 0, np.zeros(len(self._features))
-        forest.predict(self._features, slice(self._trees, None), onto=self._scores)
-        self._trees = len(forest)
+        if not forest.begins_with(self._known):
+            self._known, self._scores = Forest.empty(), np.zeros(len(self._features))
+        forest.predict(self._features, slice(len(self._known), None), onto=self._scores)
+        self._known = forest
         return self._scores.astype(np.float32)
