@@ -5,9 +5,12 @@ import pytest
 from sklearn.base import clone
 
 import dualrank
-from dualrank.errors import DataError, SettingsError
+from dualrank.errors import DataError, SettingsError, StoppedError
+from dualrank.learning import click_ranker
 from dualrank.learning.click_ranker import ClickRanker
+from dualrank.learning.plan import Plan
 
+SMALL_TREES = dualrank.Trees(leaves=3, least_evidence=0.1, shrinkage=1.0)
 QUICK = {"hidden": (6,), "steps": 60, "batch_size": 32}
 
 
@@ -103,6 +106,48 @@ def test_every_method_works_and_shows_the_examination_it_has(rows, method):
         assert ranker.examination_.tolist() == given
 
 
+def test_trees_learn_from_rows_some_of_whose_features_are_missing(rows):
+    X = rows["X"].copy()
+    X[::7, 1] = np.nan
+    ranker = ClickRanker(ranker=SMALL_TREES, steps=10, learning_rate=0.3).fit(**{**rows, "X": X})
+    assert ranker.model_.kind == "trees"
+    scores = ranker.predict(X)
+    assert np.corrcoef(scores, X[:, 0])[0, 1] > 0.5
+
+
+def test_clone_keeps_the_ranker(rows):
+    ranker = ClickRanker("naive", ranker=dualrank.Trees(leaves=7))
+    copy = clone(ranker)
+    assert copy.get_params() == ranker.get_params()
+    assert copy.ranker == dualrank.Trees(leaves=7)
+    assert copy.set_params(ranker=SMALL_TREES, steps=2).ranker is SMALL_TREES
+    assert ranker.ranker.leaves == 7
+    assert copy.fit(**rows).model_.training["ranker_settings"]["leaves"] == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "steps", "rate"),
+    [
+        ({}, 3_000, 0.2),
+        ({"method": "likelihood"}, 3_000, 0.6),
+        ({"ranker": SMALL_TREES}, 300, 0.05),
+        ({"ranker": SMALL_TREES, "steps": 7, "learning_rate": 0.1}, 7, 0.1),
+    ],
+)
+def test_what_is_not_given_is_what_suits_ranker_and_method(rows, monkeypatch, given, steps, rate):
+    asked = {}
+
+    def stop(log, dataset, **options):
+        asked.update(options)
+        raise StoppedError("that is all")
+
+    monkeypatch.setattr(click_ranker, "fit", stop)
+    with pytest.raises(StoppedError):
+        ClickRanker(**given).fit(**rows)
+    suited = Plan().with_options(**asked).suited
+    assert (suited.steps, suited.learning_rate) == (steps, rate)
+
+
 def test_the_seed_decides(rows):
     def scores(seed):
         return ClickRanker(seed=seed, **QUICK).fit(**rows).predict(rows["X"])
@@ -140,7 +185,11 @@ def test_an_array_of_another_length_is_named(rows, name):
         ({"position": [0, 1]}, "row 0: query 'a' has position 0 where 1 was expected"),
         ({"position": [1, 1]}, "row 1: query 'a' has position 1 where 2 was expected"),
         ({"X": [1.0, 2.0]}, "features must be a matrix"),
-        ({"X": [[1.0], [np.nan]]}, "row 1 of features holds nan or infinity"),
+        (
+            {"X": [[1.0], [np.nan]]},
+            "feature 1 is missing in 1 of 2 documents; a ranker of kind dnn",
+        ),
+        ({"X": [[1.0], [-np.inf]]}, "row 1 of features holds an infinity"),
     ],
 )
 def test_wrong_rows_are_refused_with_a_sentence(change, sentence):
@@ -155,7 +204,7 @@ def test_a_bad_feature_is_named_by_the_row_that_was_given(rows):
     """Rows are sorted inside; the person who gave them knows only their own order."""
     given = shuffled(rows)
     given["X"][17, 2] = np.inf
-    with pytest.raises(DataError, match="row 17 of features holds nan or infinity"):
+    with pytest.raises(DataError, match="row 17 of features holds an infinity"):
         ClickRanker(**QUICK).fit(**given)
 
 

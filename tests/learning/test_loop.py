@@ -19,6 +19,7 @@ from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.batch import Batch
 from dualrank.rankers.network import DNN
 from dualrank.rankers.optimizer import Optimizer
+from dualrank.rankers.trees import Trees
 from dualrank.settings import TrainingSettings
 
 SETTINGS = TrainingSettings(steps=12, batch_size=32, validate_every=5)
@@ -405,3 +406,22 @@ def test_parts_of_a_work_count_over_the_whole():
         part_of(lambda done, total: heard.append((done, total)), number, 3)(5, 10)
     assert heard == [(5, 30), (15, 30), (25, 30)]
     part_of(None, 0, 1)(1, 2)
+
+
+class OnlyDraws:
+    """A source of one's own that gives some lists at a time, not all."""
+
+    def __init__(self, source):
+        self.lists, self.draw = source.lists, source.draw
+
+
+def test_a_source_that_cannot_be_taken_whole_is_refused_by_rankers_that_take_all(
+    dataset, lists, user
+):
+    source = OnlyDraws(SimulatedClicks(dataset, lists, user))
+    features = torch.from_numpy(dataset.features)
+    with pytest.raises(SettingsError) as caught:
+        Loop(Trees().build(dataset.feature_count), features, source, Naive(), SETTINGS)
+    assert str(caught.value) == (
+        "OnlyDraws has no method everything, by which a TreeRanker takes all lists at once"
+    )

@@ -93,6 +93,16 @@ def test_some_trees_can_be_added_onto_the_scores_of_others(structures, rows):
     np.testing.assert_array_equal(scores, forest.predict(rows))
 
 
+@given(st.lists(trees(), min_size=1, max_size=3), st.lists(trees(), max_size=3))
+def test_a_forest_begins_with_what_others_joined(structures, more):
+    first = Forest.together([*map(forest_of, structures)])
+    joined = Forest.together([first, *map(forest_of, more)])
+    assert joined.begins_with(first)
+    assert joined.begins_with(Forest.empty())
+    assert not Forest.empty().begins_with(first)
+    assert not joined.begins_with(Forest.together([first, forest_of(leaf(2.0))]))
+
+
 @given(st.floats(-1e30, 1e30), st.floats(-(2.0**99), 2.0**99, width=32))
 def test_a_threshold_that_is_rounded_down_sends_every_float32_the_same_way(threshold, x):
     (rounded,) = rounded_down(np.array([threshold]))
@@ -109,6 +119,8 @@ def test_a_threshold_that_is_rounded_down_sends_every_float32_the_same_way(thres
         ({"right": [3, 0, 0]}, "has trees with nodes that lead nowhere"),
         ({"roots": [3]}, "has trees that begin nowhere"),
         ({"value": [0.0]}, "holds more of one part of its nodes than of another"),
+        ({"threshold": [np.nan, 0, 0]}, "holds a threshold that is no finite number"),
+        ({"value": [0, np.inf, 0]}, "holds a value that is no finite number"),
     ],
 )
 def test_nodes_that_lead_nowhere_are_refused(change, sentence):
@@ -117,3 +129,14 @@ def test_nodes_that_lead_nowhere_are_refused(change, sentence):
     changed = {name: np.array(values, parts[name].dtype) for name, values in change.items()}
     with pytest.raises(ValueError, match=sentence):
         Forest(**parts | changed).check(2)
+
+
+@pytest.mark.parametrize("name", Forest.__dataclass_fields__)
+def test_parts_of_another_type_or_shape_are_refused(name):
+    """Compiled code would read them as what they are not, or beyond their end."""
+    stump = forest_of(STUMP)
+    parts = {each: getattr(stump, each) for each in stump.__dataclass_fields__}
+    part = parts[name]
+    for wrong in (part.astype(np.float64), part[:, None], part[0], part.astype(">i8")):
+        with pytest.raises(ValueError, match=f"holds {name} as .* instead of {part.dtype} of 1"):
+            Forest(**parts | {name: wrong}).check(2)

@@ -11,11 +11,11 @@ from dualrank.corrections.dual import DualLearning
 from dualrank.corrections.naive import Naive
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import top_lists
-from dualrank.errors import SettingsError
+from dualrank.errors import CheckpointError, SettingsError
 from dualrank.learning.feedback import LoggedClicks
 from dualrank.learning.loop import Loop
 from dualrank.rankers.grown_tree import FIXED, Grower
-from dualrank.rankers.trees import Trees, first_half
+from dualrank.rankers.trees import TreeRanker, Trees, first_half
 from dualrank.settings import TrainingSettings
 
 STEPS = 12
@@ -84,6 +84,53 @@ def test_a_tree_depends_on_nothing_that_was_grown_before():
         for part in ("feature", "threshold", "value"):
             np.testing.assert_array_equal(getattr(tree, part), getattr(alone, part))
             np.testing.assert_array_equal(getattr(tree, part), getattr(again, part))
+
+
+def grown_on(column, rows=100):
+    """The nodes of a tree on one feature, and whether it gives its rows what LightGBM says."""
+    X = np.resize(np.array(column, np.float32), rows)[:, None]
+    slope = np.resize(np.array([1, -1], np.float32), rows)
+    grower = Grower(X, Trees(least_evidence=0.0, shrinkage=1.0).growing(0.1), 1)
+    tree, outputs = grower.grow(slope, np.ones(rows, np.float32), 0)
+    np.testing.assert_array_equal(tree.predict(X), outputs)
+    return len(tree.feature)
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    "column", [[0.0], [3.0], [NAN], [INF], [1e-36, 2e-36], [-1e-36, 1e-35], [0.0, -0.0]]
+)
+def test_where_rows_are_alike_for_lightgbm_a_tree_is_a_leaf(column):
+    """It takes what is at most 1e-35 in size for 0."""
+    assert grown_on(column) == 1
+
+
+@pytest.mark.parametrize(
+    "column", [[1.1e-35, 0.0], [NAN, 0.0], [NAN, 3.0], [NAN, 1e-36], [INF, -INF], [INF, NAN]]
+)
+def test_what_differs_for_lightgbm_makes_a_split(column):
+    assert grown_on(column) == 3
+
+
+def test_a_feature_that_varies_outside_of_the_sample_only_makes_no_split():
+    """LightGBM reads the bins of many rows off some of them."""
+    column = np.zeros(400_000)
+    found = set()
+    for row in range(4, 10):
+        column[:] = 0.0
+        column[row] = 1.0
+        found.add(grown_on(column, len(column)))
+    assert found == {1, 3}
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (5, 0)])
+def test_no_rows_or_no_features_grow_a_leaf(shape):
+    grower = Grower(np.zeros(shape, np.float32), SMALL.growing(0.1), 1)
+    nothing = np.zeros(shape[0], np.float32)
+    tree, outputs = grower.grow(nothing, nothing, 0)
+    assert (len(tree.feature), len(outputs)) == (1, shape[0])
 
 
 def test_halves_keep_queries_whole_and_are_equally_large():
@@ -156,6 +203,20 @@ def test_what_follows_learning_is_what_it_predicts():
     assert not scores().any()
 
 
+def test_what_follows_learning_notices_other_trees_however_many_they_are():
+    log, data = problem()
+    first, other = (loop_of(log, data, ranker=Trees(leaves=leaves)) for leaves in (3, 5))
+    scores = first.ranker.follow(data.features)
+    for step in range(3):
+        first.step(step / STEPS)
+        other.step(step / STEPS)
+    np.testing.assert_array_equal(scores(), first.ranker.predict(data.features))
+    for _ in range(2):
+        first.ranker.load_tensors(other.ranker.tensors())
+        np.testing.assert_array_equal(scores(), other.ranker.predict(data.features))
+        other.step(0.5)
+
+
 def test_learning_goes_on_from_a_model_and_keeps_its_trees():
     log, data = problem()
     options = {"ranker": SMALL, "method": "dla", "validation": 0, "steps": 5}
@@ -209,6 +270,7 @@ def test_missing_values_are_learned_from():
     ("wrong", "sentence"),
     [
         ({"leaves": 1}, "a tree has at least 2 leaves, not 1"),
+        ({"leaves": 131_073}, "a tree has at most 131072 leaves, not 131073"),
         ({"feature_share": 0.0}, "feature_share is above 0 and up to 1, not 0.0"),
         ({"least_evidence": -1.0}, "least_evidence is a number from 0 up, not -1.0"),
         ({"shrinkage": float("nan")}, "shrinkage is a number from 0 up, not nan"),
@@ -229,3 +291,38 @@ def test_slopes_that_are_no_numbers_grow_no_tree():
     loop.ranker.move([slope, curvature], None)
     assert loop.ranker.left_out == 1
     assert len(loop.ranker.forest()) == 0
+
+
+def saved(folder, inputs=4):
+    """A directory of a small model, whose manifest claims to know this many features."""
+    log, data = problem()
+    model = dr.fit(log, data, ranker=SMALL, method="naive", validation=0, steps=2)
+    model.ranker._inputs = inputs
+    model.save(folder)
+    return folder
+
+
+def test_a_model_file_whose_trees_look_beyond_the_features_is_refused(tmp_path):
+    with pytest.raises(CheckpointError, match="trees on 9 features do not rank 4"):
+        dr.Model.load(saved(tmp_path, inputs=9))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("feature", torch.float32), ("value", torch.bfloat16), ("left", torch.int64)]
+)
+def test_a_model_file_with_numbers_of_another_kind_is_refused(tmp_path, monkeypatch, name, kind):
+    tensors = TreeRanker.tensors
+
+    def changed(ranker):
+        return tensors(ranker) | {name: tensors(ranker)[name].to(kind)}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TreeRanker, "tensors", changed)
+        saved(tmp_path)
+    with pytest.raises(CheckpointError, match="not this model's weights"):
+        dr.Model.load(tmp_path)
+
+
+def test_trees_rank_no_documents_with_other_features():
+    with pytest.raises(ValueError, match="trees on 4 features do not rank 3"):
+        SMALL.build(4).predict(np.zeros((1, 3), np.float32))

@@ -14,6 +14,7 @@ from dualrank.errors import DataError
 from dualrank.learning.fit import fit
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN
+from dualrank.rankers.ranker import RankerSettings
 
 try:  # What scikit-learn's own tools ask of an estimator; fitting and predicting do without.
     from sklearn.base import BaseEstimator
@@ -28,6 +29,20 @@ class ClickRanker(BaseEstimator):
     list, `position` (from 1) tells where the document stood, and `clicks` whether it was clicked.
     After `fit`, `model_` is the trained model and `examination_` the propensity curve, if the
     method has one.
+
+    - `method` is the correction for position, such as `dla`, `naive` or `auto` (see `Plan`).
+    - `hidden` are the sizes of the hidden layers of a network, where no `ranker` is given.
+    - `ranker` are the settings of another one, such as `Trees(leaves=7)`, which learn from features
+      that may be missing (nan); None is `DNN(hidden)`.
+    - `steps` is how many the training has, `learning_rate` the ranker's rate; None is what suits
+      ranker and method (a network with `dla`: 3,000 and 0.2).
+    - `batch_size` is how many lists a step draws; trees take all of them.
+    - `propensity_rate` is the rate at which `dla` and its like learn about position.
+    - `examination` is the curve that `ipw` takes: how likely each position is looked at.
+    - `validation` is the share of queries whose clicks are held out to keep the best ranker; 0
+      keeps the last.
+    - `scaling` of features is `standard`, `minmax`, `log` or `none`; trees have no need of it.
+    - `seed` decides everything random.
     """
 
     def __init__(
@@ -35,9 +50,10 @@ class ClickRanker(BaseEstimator):
         method: str = "dla",
         hidden: tuple[int, ...] = (256, 128),
         *,
-        steps: int = 3_000,
+        ranker: RankerSettings | None = None,
+        steps: int | None = None,
         batch_size: int = 256,
-        learning_rate: float = 0.2,
+        learning_rate: float | None = None,
         propensity_rate: float = 1.0,
         examination: ArrayLike | None = None,
         validation: float = 0.1,
@@ -46,6 +62,7 @@ class ClickRanker(BaseEstimator):
     ) -> None:
         self.method = method
         self.hidden = hidden
+        self.ranker = ranker
         self.steps = steps
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -64,7 +81,7 @@ class ClickRanker(BaseEstimator):
             log,
             dataset,
             method=self.method,
-            ranker=DNN(self.hidden),
+            ranker=DNN(self.hidden) if self.ranker is None else self.ranker,
             propensity=None if self.examination is None else Propensity.of(self.examination),
             validation=self.validation,
             scaling=self.scaling,
@@ -99,9 +116,9 @@ def _lists_from_rows(
         raise DataError("position holds numbers that are not whole; positions are 1, 2, 3 …")
     if not np.isin(clicked, (0, 1)).all():
         raise DataError("clicks holds values other than 0 and 1")
-    bad = np.argwhere(~np.isfinite(matrix))
+    bad = np.argwhere(np.isinf(matrix))
     if len(bad):
-        raise DataError(f"row {bad[0, 0]} of features holds nan or infinity")
+        raise DataError(f"row {bad[0, 0]} of features holds an infinity")
     order = np.lexsort((positions, queries))
     dataset = Dataset.from_arrays(matrix[order], queries[order])
     starts = np.repeat(dataset.offsets[:-1], dataset.lengths)

@@ -117,6 +117,11 @@ class Loop:
 
     def _take_all(self, features: Tensor) -> tuple[Tensor, NDArray[np.int32] | None]:
         """Draw all lists once, and give the rows that they show, each with its query."""
+        if not hasattr(self._feedback, "everything"):
+            raise SettingsError(
+                f"{type(self._feedback).__name__} has no method everything, by which a "
+                f"{type(self.ranker).__name__} takes all lists at once"
+            )
         source = cast(WholeFeedback, self._feedback)
         sessions = self.settings.steps * self.settings.batch_size
         whole = self._clicked(source.everything(sessions, self._rng))

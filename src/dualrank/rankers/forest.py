@@ -82,8 +82,23 @@ class Forest:
             joined[name] = np.concatenate(parts).astype(np.int32)
         return cls(**joined)
 
+    def begins_with(self, other: Forest) -> bool:
+        """Whether the first trees are those of another forest, as where more joined it."""
+        parts = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
+        return all(np.array_equal(mine[: len(first)], first) for mine, first in parts)
+
     def check(self, inputs: int) -> None:
-        """A ValueError unless every document with this many features comes to a leaf."""
+        """A ValueError unless every document with this many features comes to a leaf.
+
+        Scoring trusts the nodes, without looking where they lead.
+        """
+        for each in fields(self):
+            part, like = getattr(self, each.name), getattr(Forest.empty(), each.name)
+            if (part.dtype, part.ndim) != (like.dtype, like.ndim):
+                raise ValueError(
+                    f"holds {each.name} as {part.dtype} of {part.ndim} dimensions instead of "
+                    f"{like.dtype} of {like.ndim}"
+                )
         nodes = np.arange(len(self.feature))
         inner = self.feature != LEAF
         if len({len(getattr(self, each.name)) for each in fields(self)[:-1]}) > 1:
@@ -95,6 +110,9 @@ class Forest:
                 raise ValueError("has trees with nodes that lead nowhere")
         if not ((self.roots >= 0) & (self.roots < len(nodes))).all():
             raise ValueError("has trees that begin nowhere")
+        for name in ("threshold", "value"):
+            if not np.isfinite(getattr(self, name)).all():
+                raise ValueError(f"holds a {name} that is no finite number")
 
 
 @numba.njit(cache=True, nogil=True)

@@ -37,9 +37,14 @@ class Grower:
     ) -> None:
         lightgbm = require("trees", "lightgbm")
         self._booster, self._seed = None, -1
-        if any(len(np.unique(column)) > 1 for column in features.T):
-            settings = {**FIXED, **settings, "num_threads": threads}
-            rows = lightgbm.Dataset(features, params=settings).construct()
+        if features.size == 0:
+            return
+        settings = {**FIXED, **settings, "num_threads": threads}
+        rows = lightgbm.Dataset(features, params=settings).construct()
+        # LightGBM alone knows which features vary for it: it takes tiny numbers for 0, and looks at
+        # a sample of many rows. A feature that does not vary has no bins, and without any that does
+        # it grows no tree but fails.
+        if any(rows.feature_num_bin(column) for column in range(features.shape[1])):
             self._booster = lightgbm.Booster(settings, rows)
             # The first slopes that a booster is given make it draw features once more; on slopes
             # of 0 it grows a leaf, which stays.

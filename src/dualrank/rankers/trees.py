@@ -26,6 +26,9 @@ from dualrank.rankers.grown_tree import Grower
 from dualrank.rankers.ranker import Ranker, RankerSettings, Scores, Signal, Step
 from dualrank.settings import TrainingSettings
 
+MOST_LEAVES = 131_072
+"""That LightGBM grows on a tree."""
+
 
 class TreeRanker(Ranker):
     """Two ensembles that learn from one half of the queries each; the score is their mean.
@@ -138,6 +141,9 @@ class TreeRanker(Ranker):
         self, features: NDArray[np.float32], offsets: NDArray[np.int64] | None = None
     ) -> NDArray[np.float32]:
         """Row by row."""
+        # Trees would look beyond the row, where anything may be.
+        if features.shape[1] != self._inputs:
+            raise ValueError(f"trees on {self._inputs} features do not rank {features.shape[1]}")
         return self._forest.predict(features).astype(np.float32)
 
     def follow(
@@ -162,7 +168,10 @@ class TreeRanker(Ranker):
         names = [each.name for each in fields(Forest)]
         if set(names) != set(tensors):
             raise ValueError(f"holds {', '.join(tensors)} instead of {', '.join(names)}")
-        forest = Forest(**{name: tensors[name].numpy().copy() for name in names})
+        try:
+            forest = Forest(**{name: tensors[name].numpy().copy() for name in names})
+        except TypeError as error:  # Of bfloat16, for one.
+            raise ValueError(f"holds numbers that numpy does not know: {error}") from error
         forest.check(self._inputs)
         self._forest, self._begun, self._own = forest, len(forest), np.empty(0)
 
@@ -217,6 +226,8 @@ class Trees(RankerSettings):
     def __post_init__(self) -> None:
         if self.leaves < 2:
             raise SettingsError(f"a tree has at least 2 leaves, not {self.leaves}")
+        if self.leaves > MOST_LEAVES:
+            raise SettingsError(f"a tree has at most {MOST_LEAVES} leaves, not {self.leaves}")
         if not 0 < self.feature_share <= 1:
             raise SettingsError(f"feature_share is above 0 and up to 1, not {self.feature_share}")
         for name in ("least_evidence", "shrinkage"):
@@ -266,16 +277,20 @@ def _laid_out(scores: NDArray[np.float64], shown: Shown) -> Tensor:
 
 
 class _Followed:
-    """The scores of some documents, to which trees are added as they come."""
+    """The scores of some documents, to which trees are added as they come.
+
+    They begin anew where the ranker has taken over other trees. Comparing nodes costs nothing
+    beside scoring documents by them.
+    """
 
     def __init__(self, ranker: TreeRanker, features: NDArray[np.float32]) -> None:
         self._ranker, self._features = ranker, features
-        self._trees, self._scores = 0, np.zeros(len(features))
+        self._known, self._scores = Forest.empty(), np.zeros(len(features))
 
     def __call__(self) -> NDArray[np.float32]:
         forest = self._ranker.forest()
-        if len(forest) < self._trees:
-            self._trees, self._scores = 0, np.zeros(len(self._features))
-        forest.predict(self._features, slice(self._trees, None), onto=self._scores)
-        self._trees = len(forest)
+        if not forest.begins_with(self._known):
+            self._known, self._scores = Forest.empty(), np.zeros(len(self._features))
+        forest.predict(self._features, slice(len(self._known), None), onto=self._scores)
+        self._known = forest
         return self._scores.astype(np.float32)
