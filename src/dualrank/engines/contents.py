@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,25 @@ def kept_names(model: Model) -> list[str]:
     """Those of the inputs that vary in training; an engine need not compute the others."""
     names = feature_names(model)
     return [names[column] for column in model.scaler.kept]
+
+
+def names_without(model: Model, forbidden: re.Pattern[str]) -> list[str]:
+    """Those of all inputs, with _ for what a library does not take in names; none comes twice.
+
+    What was a_b before keeps its name; what only becomes a_b is numbered if that is taken: a_b_2.
+    """
+    names = feature_names(model)
+    taken = {name for name in names if not forbidden.search(name)}
+    found = []
+    for name in names:
+        made = plain = forbidden.sub("_", name)
+        number = 1
+        while made != name and made in taken:
+            number += 1
+            made = f"{plain}_{number}"
+        taken.add(made)
+        found.append(made)
+    return found
 
 
 def is_linear(layers: list[Layer] | None) -> bool:
