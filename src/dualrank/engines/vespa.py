@@ -16,10 +16,15 @@ from dualrank.engines.evaluators import vespa
 from dualrank.engines.onnx import export_onnx
 from dualrank.engines.target import Export, Written
 from dualrank.engines.trees import nested, require_splits, used_features
+from dualrank.errors import SettingsError
 from dualrank.rankers.forest import Forest
 from dualrank.storage import require_suffix
 
 FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+RANK_FEATURE = re.compile(
+    rf"{FUNCTION.pattern}\((?:[^(){{}}\n]|\([^(){{}}\n]*\))*\)(?:\.{FUNCTION.pattern})*"
+)
+"""bm25(title), fieldMatch(title).completeness, with at most one level of parentheses inside."""
 BEYOND_FLOAT32 = 1e39
 
 
@@ -28,13 +33,13 @@ def to_vespa(asked: Export) -> Written:
     forest = asked.model.ranker.forest()
     if forest is None:
         require_suffix(asked.out, "for Vespa, a ranker without trees", ".onnx")
-        names = feature_names(asked.model)
+        names = _require_names(feature_names(asked.model))
         apart = export_onnx(asked.model, asked.out, asked.documents, seed=asked.seed)
         lines = _onnx_profile(asked.out.name, names)
     else:
         require_suffix(asked.out, "for Vespa, a ranker of trees", ".json")
         columns = used_features(require_splits(forest))
-        names = [kept_names(asked.model)[column] for column in columns]
+        names = _require_names([kept_names(asked.model)[column] for column in columns])
         content = _dump(forest, names, columns.tolist())
         apart = write_compared(asked, "Vespa's expression", content, vespa.score)
         lines = _tree_profile(asked.out.name, names)
@@ -45,6 +50,17 @@ def to_vespa(asked: Export) -> Written:
         f"{len(names)} features that it needs",
         {"max_difference": apart, "features": names, "rank_profile": str(profile.path)},
     )
+
+
+def _require_names(names: list[str]) -> list[str]:
+    """Names that a rank profile can have: of functions, or of Vespa's own rank features."""
+    for name in names:
+        if not FUNCTION.fullmatch(name) and not RANK_FEATURE.fullmatch(name):
+            raise SettingsError(
+                f"Vespa takes no feature called {name!r}: rename the column to letters, digits and "
+                "_, or to a rank feature such as bm25(title), and train again"
+            )
+    return names
 
 
 def _dump(forest: Forest, names: list[str], columns: list[int]) -> dict[str, Any]:
