@@ -158,6 +158,8 @@ def test_the_feature_store_names_what_the_model_needs(tree_model, tmp_path):
     written = export(tree_model("random", missing="zero"), "solr", tmp_path / "m.json")
     template = json.loads((tmp_path / "m.features.json").read_text())
     assert [each["name"] for each in template] == written.facts["features"]
+    # The upload refuses an empty query, and would store any other without parsing it.
+    assert {each["params"]["q"] for each in template} == {""}
 
 
 @pytest.mark.parametrize(
