@@ -108,10 +108,31 @@ def test_the_feature_set_names_what_the_model_looks_at_and_waits_for_queries(tre
 
 def test_a_feature_set_that_is_there_keeps_its_queries(tree_model, tmp_path):
     export(tree_model(), "opensearch", tmp_path / "m.json")
-    (tmp_path / "m.featureset.json").write_text("mine")
+    path = tmp_path / "m.featureset.json"
+    mine = json.loads(path.read_text())
+    for each in mine["featureset"]["features"]:
+        each["template"] = {"match": {"title": "{{keywords}}"}}
+    path.write_text(json.dumps(mine))
     written = export(tree_model(), "opensearch", tmp_path / "m.json")
+    assert json.loads(path.read_text()) == mine
+    said = "m.featureset.json was there and was kept; it has the 7 features that SET must have"
+    assert said in written.sentence
+
+
+def test_a_feature_set_that_was_made_for_another_model_is_said_to_lack_features(
+    tree_model, tmp_path
+):
+    export(tree_model(names=tuple("abcdefghi")), "opensearch", tmp_path / "m.json")
+    other = tree_model(names=(*"abcdefgh", "name"))
+    written = export(other, "opensearch", tmp_path / "m.json")
+    assert (
+        "m.featureset.json was there and was kept, and lacks name: add them, or remove the file "
+        "and export again" in written.sentence
+    )
+    (tmp_path / "m.featureset.json").write_text("mine")
+    written = export(other, "opensearch", tmp_path / "m.json")
+    assert "was kept, and lacks a, b, d, e, f and 2 more: add them" in written.sentence
     assert (tmp_path / "m.featureset.json").read_text() == "mine"
-    assert "m.featureset.json, which was there and was kept, has the 7 features" in written.sentence
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,9 @@
-"""What of a model an engine is told: the names of its features, its scaling, its files."""
+"""What of a model an engine is told: the names of its features, its scaling."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 from dualrank.errors import SettingsError
 from dualrank.learning.model import Model
 from dualrank.rankers.ranker import Layer
-from dualrank.storage import write_text
 
 
 def feature_names(model: Model) -> list[str]:
@@ -84,26 +82,3 @@ class FloatScaling:
             spread.astype(np.float64) * scaler.scale,
             (shift.astype(np.float64) - scaler.shift) * scaler.scale,
         )
-
-
-@dataclass(frozen=True)
-class Template:
-    """A second file beside an export, which waits for what only its user knows.
-
-    One that is there already is left alone: somebody may have put their queries in.
-    """
-
-    path: Path
-    is_new: bool
-
-    @classmethod
-    def write(cls, out: Path, ending: str, text: str) -> Template:
-        """model.featureset.json beside model.json."""
-        path = out.with_name(f"{out.stem}.{ending}")
-        is_new = not path.exists()
-        if is_new:
-            write_text(path, text)
-        return cls(path, is_new)
-
-    def __str__(self) -> str:
-        return self.path.name if self.is_new else f"{self.path.name}, which was there and was kept,"

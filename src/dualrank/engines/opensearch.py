@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from dualrank.engines.compared_json import write_compared
-from dualrank.engines.contents import FloatScaling, Template, is_linear, kept_names
+from dualrank.engines.contents import FloatScaling, is_linear, kept_names
 from dualrank.engines.evaluators import opensearch
 from dualrank.engines.target import Export, Written
+from dualrank.engines.template import Template, features_by_name
 from dualrank.engines.trees import (
     missing_counts_as_zero,
     nested,
@@ -48,11 +49,16 @@ def to_opensearch(asked: Export) -> Written:
         constant=constant,
     )
     text = json.dumps(_feature_set(names), indent=1) + "\n"
-    template = Template.write(asked.out, "featureset.json", text)
+
+    def lacking(kept: str) -> list[str]:
+        stored = features_by_name(kept)
+        return [name for name in names if name not in stored]
+
+    template = Template.write(asked.out, "featureset.json", text, lacking)
+    needed = f"the {len(names)} features that SET must have"
     return Written(
         f"the body of POST _ltr/_featureset/SET/_createmodel; its scores differ from the model's "
-        f"by at most {apart:.2g} of the score; {template} has the {len(names)} features that "
-        f"SET must have{_about_missing(forest)}",
+        f"by at most {apart:.2g} of the score; {template.sentence(needed)}{_about_missing(forest)}",
         {
             "max_difference": apart,
             "type": definition["type"],

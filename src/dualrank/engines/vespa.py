@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from dualrank.engines.compared_json import write_compared
-from dualrank.engines.contents import Template, feature_names, kept_names
+from dualrank.engines.contents import feature_names, kept_names
 from dualrank.engines.evaluators import vespa
 from dualrank.engines.onnx import export_onnx
 from dualrank.engines.target import Export, Written
+from dualrank.engines.template import Template
 from dualrank.engines.trees import nested, require_splits, used_features
 from dualrank.errors import SettingsError
 from dualrank.rankers.forest import Forest
@@ -43,11 +44,15 @@ def to_vespa(asked: Export) -> Written:
         content = _dump(forest, names, columns.tolist())
         apart = write_compared(asked, "Vespa's expression", content, vespa.score)
         lines = _tree_profile(asked.out.name, names)
-    profile = Template.write(asked.out, "rank-profile.txt", lines)
+
+    def lacking(kept: str) -> list[str]:
+        return _lacking(kept, asked.out.name, names, in_order=forest is None)
+
+    profile = Template.write(asked.out, "rank-profile.txt", lines, lacking)
+    needed = f"the rank profile, with the {len(names)} features that it needs"
     return Written(
         f"for the directory models/ of an application; its scores differ from the model's by at "
-        f"most {apart:.2g} of the score; {profile} has the rank profile, with the "
-        f"{len(names)} features that it needs",
+        f"most {apart:.2g} of the score; {profile.sentence(needed)}",
         {"max_difference": apart, "features": names, "rank_profile": str(profile.path)},
     )
 
@@ -132,3 +137,18 @@ def _onnx_profile(file: str, names: list[str]) -> str:
         "    second-phase {\n        expression: onnx(dualrank).score{d0:0}\n    }\n"
         "}\n"
     )
+
+
+def _lacking(kept: str, file: str, names: list[str], *, in_order: bool) -> list[str]:
+    """What a profile lacks: the model's file, functions and, for ONNX, all features in order.
+
+    Trees ask Vespa for its own rank features by name, and need no line for them.
+    """
+    lacks = []
+    if not re.search(rf"(?<![\w.-]){re.escape(file)}(?![\w.-])", kept):
+        lacks.append(f"the model {file}")
+    listed = f"[[{','.join(names)}]]"
+    if in_order and re.sub(r"\s", "", listed) not in re.sub(r"\s", "", kept):
+        lacks.append(f"a tensor of the {len(names)} features in the order of the training")
+    functions = set(re.findall(r"\bfunction\s+(?:inline\s+)?(\w+)\s*\(", kept))
+    return lacks + [name for name in names if FUNCTION.fullmatch(name) and name not in functions]
