@@ -126,5 +126,5 @@ def test_what_does_not_score_as_the_model_does_is_not_written(
 
 @pytest.mark.parametrize("target", ["lightgbm", "xgboost"])
 def test_only_trees_can_be_held(layer_model, tmp_path, target):
-    with pytest.raises(SettingsError, match=r"holds trees, .* train with --ranker trees"):
+    with pytest.raises(SettingsError, match=r"holds trees, .* train with ranker='trees'"):
         export(layer_model(Linear())[0], target, tmp_path / "m.json")

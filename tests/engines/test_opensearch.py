@@ -138,8 +138,8 @@ def test_a_feature_set_that_was_made_for_another_model_is_said_to_lack_features(
 @pytest.mark.parametrize(
     ("ranker", "scaling", "sentence"),
     [
-        (DNN((4,)), "standard", "runs linear models and trees, .* train with --ranker trees"),
-        (Linear(), "log", "no logarithmic scaling: train with --scaling standard"),
+        (DNN((4,)), "standard", "runs linear models and trees, .* train with ranker='trees'"),
+        (Linear(), "log", "no logarithmic scaling: train with scaling='standard'"),
     ],
 )
 def test_what_it_cannot_hold_is_refused(layer_model, tmp_path, ranker, scaling, sentence):

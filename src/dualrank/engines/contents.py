@@ -71,7 +71,7 @@ class FloatScaling:
         scaler = model.scaler
         if scaler.kind == "log":
             raise SettingsError(
-                f"{target} has no logarithmic scaling: train with --scaling standard, on features "
+                f"{target} has no logarithmic scaling: train with scaling='standard', on features "
                 "whose logarithm was taken before if they need it"
             )
         shift = scaler.shift.astype(np.float32)

@@ -74,7 +74,7 @@ def _linear(model: Model, names: list[str]) -> tuple[dict[str, Any], float]:
     if layers is None or not is_linear(layers):
         raise SettingsError(
             f"OpenSearch runs linear models and trees, and this is a ranker of kind {model.kind}: "
-            "train with --ranker trees or --ranker linear"
+            "train with ranker='trees' or ranker='linear'"
         )
     scaling = FloatScaling.of(model, "OpenSearch")
     weights = layers[0].weight[0].astype(np.float64)

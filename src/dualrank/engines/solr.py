@@ -76,8 +76,8 @@ def _content(model: Model, name: str) -> tuple[dict[str, Any], float]:
         )
     unknown = {each.activation for each in layers} - ACTIVATIONS.keys()
     if unknown:
-        option = "without --elu-output" if layers[-1].activation else "--activation relu"
-        raise SettingsError(f"Solr has no {unknown.pop()}: train with {option}")
+        how = "without elu_output" if layers[-1].activation else "with activation='relu'"
+        raise SettingsError(f"Solr has no {unknown.pop()}: train {how}")
     scaling = FloatScaling.of(model, "Solr")
     features = [{"name": each} for each in kept_names(model)]
     if model.scaler.kind != "none":
