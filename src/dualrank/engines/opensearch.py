@@ -143,4 +143,4 @@ def _about_missing(forest: Forest | None) -> str:
         return ""
     if missing_counts_as_zero(forest):
         return "; missing values count as 0, but not in OpenSearch 3.2 to 3.7"
-    return "; missing values go their own way, which needs OpenSearch 3.8"
+    return "; missing values go their own way, which needs OpenSearch 3.8 or o19s 1.5.9"
