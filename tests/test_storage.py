@@ -1,7 +1,9 @@
 """Files that are either whole or not there."""
 
+import errno
 import hashlib
 import os
+import secrets
 
 import pytest
 
@@ -85,3 +87,28 @@ def test_the_digest_is_the_sha256_of_the_bytes(tmp_path):
     content = bytes(range(256)) * 5_000
     (tmp_path / "file").write_bytes(content)
     assert sha256_of_file(tmp_path / "file") == hashlib.sha256(content).hexdigest()
+
+
+def test_errors_name_the_path_that_was_given(tmp_path):
+    folder, file = tmp_path / "folder", tmp_path / "file"
+    folder.mkdir()
+    file.write_text("text")
+    with pytest.raises(IsADirectoryError) as refused:
+        write_text(folder, "text")
+    assert (refused.value.filename, refused.value.filename2) == (str(folder), None)
+    with pytest.raises(NotADirectoryError) as refused:
+        write_text(file / "x.json", "text")
+    assert refused.value.filename == str(file)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_a_place_where_nothing_can_be_written_is_named_as_it_was_given(tmp_path, monkeypatch):
+    def refuse(*_words, **_more):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(temporary))
+
+    monkeypatch.setattr(secrets, "token_hex", lambda _bytes: "0")
+    temporary = tmp_path / ".file.0"
+    monkeypatch.setattr(type(temporary), "open", refuse)
+    with pytest.raises(PermissionError) as refused:
+        write_text(tmp_path / "file", "text")
+    assert refused.value.filename == str(tmp_path / "file")

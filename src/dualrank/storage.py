@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import secrets
@@ -22,8 +23,13 @@ def atomic_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
 
     The bytes go to a temporary file beside `path`, which replaces it at the end; if anything
     fails, what stood there before still stands. `durable` waits until the disk has the bytes.
+    Errors name `path`, or what is no directory above it: nobody knows the temporary file.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        reason = os.strerror(errno.ENOTDIR)
+        raise NotADirectoryError(errno.ENOTDIR, reason, str(path.parent)) from error
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:
         with temporary.open("xb") as file:
@@ -32,8 +38,10 @@ def atomic_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
             if durable:
                 os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and str(error.filename) == str(temporary):
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 

@@ -417,6 +417,9 @@ def test_a_model_is_exported_and_its_difference_printed(
     code, _, err = command("export", collection / "dla", "--to", "solr", "--out", out)
     assert code == 2
     assert err.rstrip().endswith("Solr has no elu: train with --activation relu")
+    code, _, err = command("export", collection / "dla", "--to", "opensearch", "--out", out)
+    assert code == 2
+    assert err.rstrip().endswith("train with --ranker trees or --ranker linear")
     labels = tmp_path / "labels.txt"
     words = ["--log", collection / "clicks.parquet", "--features", collection / "train.txt"]
     code, _, _ = command("export", collection / "dla", "--to", "letor", "--out", labels, *words)

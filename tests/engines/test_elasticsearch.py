@@ -104,6 +104,6 @@ def test_eland_reads_the_xgboost_file_and_scores_the_same(tree_model, tmp_path):
 @pytest.mark.parametrize("ranker", [Linear(), DNN((4,))])
 def test_what_it_cannot_hold_is_refused(layer_model, tmp_path, ranker):
     model, _ = layer_model(ranker)
-    with pytest.raises(SettingsError, match=r"Elasticsearch holds trees.* --ranker trees"):
+    with pytest.raises(SettingsError, match=r"Elasticsearch holds trees.* ranker='trees'"):
         export(model, "elasticsearch", tmp_path / "m.json")
     assert list(tmp_path.iterdir()) == []

@@ -78,6 +78,30 @@ def test_names_that_xgboost_refuses_are_changed(tree_model, tmp_path):
     assert booster.feature_names == [*"abcdefgh", "i_0__1"]
 
 
+def test_names_that_become_the_same_stay_different(tree_model, tmp_path):
+    names = ("a[b", "a]b", "a_b_2", "a b", "a_b", *"fghi")
+    export(tree_model(names=names), "xgboost", tmp_path / "m.json")
+    booster = xgboost.Booster(model_file=tmp_path / "m.json")
+    assert booster.feature_names == ["a_b_3", "a_b_4", "a_b_2", "a b", "a_b", *"fghi"]
+    names = ("a[b", "a<b", *"cdefghi")
+    export(tree_model(names=names), "xgboost", tmp_path / "m.json")
+    booster = xgboost.Booster(model_file=tmp_path / "m.json")
+    assert booster.feature_names == ["a_b", "a_b_2", *"cdefghi"]
+    export(tree_model(names=("a b", "a_b", *"cdefghi")), "lightgbm", tmp_path / "m.txt")
+    booster = lightgbm.Booster(model_file=tmp_path / "m.txt")
+    assert booster.feature_name() == ["a_b_2", "a_b", *"cdefghi"]
+
+
+def test_names_of_any_alphabet_are_taken(tree_model, tmp_path):
+    model = tree_model(names=("ü,x", "価格", *"cdefghi"))
+    export(model, "xgboost", tmp_path / "m.json")
+    booster = xgboost.Booster(model_file=tmp_path / "m.json")
+    assert booster.feature_names == ["ü,x", "価格", *"cdefghi"]
+    export(model, "lightgbm", tmp_path / "m.txt")
+    booster = lightgbm.Booster(model_file=tmp_path / "m.txt")
+    assert booster.feature_name() == ["ü_x", "価格", *"cdefghi"]
+
+
 @pytest.mark.parametrize("target", ["lightgbm", "xgboost"])
 def test_without_the_library_a_file_is_written_and_said_to_be_unchecked(
     tree_model, tmp_path, monkeypatch, target
@@ -102,5 +126,5 @@ def test_what_does_not_score_as_the_model_does_is_not_written(
 
 @pytest.mark.parametrize("target", ["lightgbm", "xgboost"])
 def test_only_trees_can_be_held(layer_model, tmp_path, target):
-    with pytest.raises(SettingsError, match=r"holds trees, .* train with --ranker trees"):
+    with pytest.raises(SettingsError, match=r"holds trees, .* train with ranker='trees'"):
         export(layer_model(Linear())[0], target, tmp_path / "m.json")

@@ -63,7 +63,7 @@ def test_trees_score_as_the_model_does(tree_model, awkward_documents, tmp_path, 
 
 def test_what_older_versions_make_of_missing_values_is_said(tree_model, tmp_path):
     own = export(tree_model(missing="own"), "opensearch", tmp_path / "a.json")
-    assert "go their own way, which needs OpenSearch 3.8" in own.sentence
+    assert "go their own way, which needs OpenSearch 3.8 or o19s 1.5.9" in own.sentence
     zero = export(tree_model(missing="zero"), "opensearch", tmp_path / "b.json")
     assert "count as 0, but not in OpenSearch 3.2 to 3.7" in zero.sentence
 
@@ -102,22 +102,44 @@ def test_the_feature_set_names_what_the_model_looks_at_and_waits_for_queries(tre
     template = json.loads((tmp_path / "m.featureset.json").read_text())
     found = [each["name"] for each in template["featureset"]["features"]]
     assert found == written.facts["features"] == list("abdefhi")
-    assert template["featureset"]["features"][0]["template"] == {"put the query of a here": {}}
+    # The upload refuses a feature without a template, and would store one with any.
+    assert all("template" not in each for each in template["featureset"]["features"])
 
 
 def test_a_feature_set_that_is_there_keeps_its_queries(tree_model, tmp_path):
     export(tree_model(), "opensearch", tmp_path / "m.json")
-    (tmp_path / "m.featureset.json").write_text("mine")
+    path = tmp_path / "m.featureset.json"
+    mine = json.loads(path.read_text())
+    for each in mine["featureset"]["features"]:
+        each["template"] = {"match": {"title": "{{keywords}}"}}
+    path.write_text(json.dumps(mine))
     written = export(tree_model(), "opensearch", tmp_path / "m.json")
+    assert json.loads(path.read_text()) == mine
+    said = "m.featureset.json was there and was kept; it has the 7 features that SET must have"
+    assert said in written.sentence
+
+
+def test_a_feature_set_that_was_made_for_another_model_is_said_to_lack_features(
+    tree_model, tmp_path
+):
+    export(tree_model(names=tuple("abcdefghi")), "opensearch", tmp_path / "m.json")
+    other = tree_model(names=(*"abcdefgh", "name"))
+    written = export(other, "opensearch", tmp_path / "m.json")
+    assert (
+        "m.featureset.json was there and was kept, and lacks name: add them, or remove the file "
+        "and export again" in written.sentence
+    )
+    (tmp_path / "m.featureset.json").write_text("mine")
+    written = export(other, "opensearch", tmp_path / "m.json")
+    assert "was kept, and lacks a, b, d, e, f and 2 more: add them" in written.sentence
     assert (tmp_path / "m.featureset.json").read_text() == "mine"
-    assert "m.featureset.json, which was there and was kept, has the 7 features" in written.sentence
 
 
 @pytest.mark.parametrize(
     ("ranker", "scaling", "sentence"),
     [
-        (DNN((4,)), "standard", "runs linear models and trees, .* train with --ranker trees"),
-        (Linear(), "log", "no logarithmic scaling: train with --scaling standard"),
+        (DNN((4,)), "standard", "runs linear models and trees, .* train with ranker='trees'"),
+        (Linear(), "log", "no logarithmic scaling: train with scaling='standard'"),
     ],
 )
 def test_what_it_cannot_hold_is_refused(layer_model, tmp_path, ranker, scaling, sentence):

@@ -158,16 +158,36 @@ def test_the_feature_store_names_what_the_model_needs(tree_model, tmp_path):
     written = export(tree_model("random", missing="zero"), "solr", tmp_path / "m.json")
     template = json.loads((tmp_path / "m.features.json").read_text())
     assert [each["name"] for each in template] == written.facts["features"]
+    # The upload refuses an empty query, and would store any other without parsing it.
+    assert {each["params"]["q"] for each in template} == {""}
+
+
+def test_a_store_that_was_made_for_another_model_is_said_to_lack_what_this_one_needs(
+    tree_model, tmp_path
+):
+    names = tuple("abcdefghi")
+    first = export(tree_model(missing="zero", names=names), "solr", tmp_path / "m.json")
+    assert "; m.features.json has the 7 features that schema/feature-store" in first.sentence
+    again = export(tree_model(missing="zero", names=names), "solr", tmp_path / "m.json")
+    assert "m.features.json was there and was kept; it has the 7 features" in again.sentence
+    other = tree_model(missing="own", names=(*"abcdefg", "x", "y"))
+    written = export(other, "solr", tmp_path / "m.json")
+    lacks = 'was there and was kept, and lacks "defaultValue": "NaN" in 5 features, x, y'
+    assert f"m.features.json {lacks}: add them, or remove the file" in written.sentence
+    (tmp_path / "m.features.json").unlink()
+    export(other, "solr", tmp_path / "m.json")
+    written = export(other, "solr", tmp_path / "m.json")
+    assert "m.features.json was there and was kept; it has the 7 features" in written.sentence
 
 
 @pytest.mark.parametrize(
     ("ranker", "scaling", "sentence"),
     [
-        (DNN((4,)), "standard", "Solr has no elu: train with --activation relu"),
+        (DNN((4,)), "standard", "Solr has no elu: train with activation='relu'"),
         (
             DNN((4,), elu_output=True, activation="relu"),
             "standard",
-            "Solr has no elu: train with.*elu-output",
+            "Solr has no elu: train without elu_output",
         ),
         (DNN((4,), activation="relu"), "log", "no logarithmic scaling"),
     ],

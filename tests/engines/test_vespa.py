@@ -64,6 +64,58 @@ def test_networks_are_onnx_with_a_profile(layer_model, tmp_path):
     assert "file: models/m.onnx" in lines
 
 
+def test_a_profile_that_was_made_for_another_model_is_said_to_lack_what_this_one_needs(
+    tree_model, tmp_path
+):
+    names = ("bm25(title)", *"bcdefghi")
+    export(tree_model(names=names), "vespa", tmp_path / "m.json")
+    again = export(tree_model(names=names), "vespa", tmp_path / "m.json")
+    said = "m.rank-profile.txt was there and was kept; it has the rank profile, with the 7 features"
+    assert said in again.sentence
+    path = tmp_path / "m.rank-profile.txt"
+    path.write_text(path.read_text().replace("m.json", "old_m.json"))
+    other = tree_model(names=("bm25(body)", *"bcdefgh", "age"))
+    written = export(other, "vespa", tmp_path / "m.json")
+    said = "m.rank-profile.txt was there and was kept, and lacks the model m.json, age: add them"
+    assert said in written.sentence
+
+
+def test_a_profile_of_a_network_must_have_the_features_in_order(layer_model, tmp_path):
+    def written(names):
+        model, _ = layer_model(DNN((4,)), names=tuple(names))
+        return export(model, "vespa", tmp_path / "m.onnx").sentence
+
+    assert "m.rank-profile.txt has the rank profile" in written("abcdef")
+    assert "m.rank-profile.txt was there and was kept; it has the rank" in written("abcdef")
+    lacks = "kept, and lacks a tensor of the 6 features in the order of the training: add them"
+    assert lacks in written("bacdef")
+
+
+@pytest.mark.parametrize("name", ["title bm25", "ü,x", "1st", "bm25(title", "a-b", "f(g(h(x)))"])
+def test_names_that_no_rank_profile_can_have_are_refused(tree_model, layer_model, tmp_path, name):
+    said = "Vespa takes no feature called .*: rename the column to letters, digits and _, or to a"
+    with pytest.raises(SettingsError, match=said):
+        export(tree_model(names=(name, *"bcdefghi")), "vespa", tmp_path / "m.json")
+    with pytest.raises(SettingsError, match=said):
+        export(layer_model(DNN((4,)), names=(name, *"bcdef"))[0], "vespa", tmp_path / "m.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "title_bm25",
+        "attribute(price)",
+        "fieldMatch(title).completeness",
+        "distance(field, embedding)",
+        'foreach(terms,N,term(N).significance,">0.5",count)',
+    ],
+)
+def test_names_of_functions_and_rank_features_are_taken(tree_model, tmp_path, name):
+    export(tree_model(names=(name, *"bcdefghi")), "vespa", tmp_path / "m.json")
+    assert json.loads((tmp_path / "m.json").read_text())["feature_names"][0] == name
+
+
 def test_a_file_is_called_as_what_it_holds(layer_model, tree_model, tmp_path):
     with pytest.raises(SettingsError, match=r"a ranker without trees is written as \.onnx"):
         export(layer_model(DNN((4,)))[0], "vespa", tmp_path / "m.json")

@@ -10,7 +10,12 @@ import typer
 
 from dualrank.cli.options import Without
 from dualrank.cli.terminal import Json, Seed, answer, open_features, open_log
+from dualrank.cli.wording import in_options
 from dualrank.data.log.log_options import LogOptions
+from dualrank.errors import DualrankError
+
+OF_TRAIN = ("ranker", "scaling", "activation", "elu-output")
+"""Options of `dualrank train` that decide what an engine can hold."""
 
 
 def export(
@@ -69,14 +74,18 @@ def export(
         context = None if held.propensity is None else held.propensity.context
         options = replace(options, contexts=() if context is None else (context,))
         click_log = open_log(log, documents, options)
-    written = write(
-        held,
-        to,
-        out,
-        documents=documents,
-        log=click_log,
-        max_weight=max_weight,
-        grades=grades,
-        seed=seed,
-    )
+    try:
+        written = write(
+            held,
+            to,
+            out,
+            documents=documents,
+            log=click_log,
+            max_weight=max_weight,
+            grades=grades,
+            seed=seed,
+        )
+    except DualrankError as error:
+        error.args = (in_options(str(error), OF_TRAIN),)
+        raise
     answer(as_json, {"file": str(out), **written.facts}, f"{out}: {written.sentence}")

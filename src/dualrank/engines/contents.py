@@ -1,9 +1,9 @@
-"""What of a model an engine is told: the names of its features, its scaling, its files."""
+"""What of a model an engine is told: the names of its features, its scaling."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from dualrank.errors import SettingsError
 from dualrank.learning.model import Model
 from dualrank.rankers.ranker import Layer
-from dualrank.storage import write_text
 
 
 def feature_names(model: Model) -> list[str]:
@@ -25,6 +24,25 @@ def kept_names(model: Model) -> list[str]:
     """Those of the inputs that vary in training; an engine need not compute the others."""
     names = feature_names(model)
     return [names[column] for column in model.scaler.kept]
+
+
+def names_without(model: Model, forbidden: re.Pattern[str]) -> list[str]:
+    """Those of all inputs, with _ for what a library does not take in names; none comes twice.
+
+    What was a_b before keeps its name; what only becomes a_b is numbered if that is taken: a_b_2.
+    """
+    names = feature_names(model)
+    taken = {name for name in names if not forbidden.search(name)}
+    found = []
+    for name in names:
+        made = plain = forbidden.sub("_", name)
+        number = 1
+        while made != name and made in taken:
+            number += 1
+            made = f"{plain}_{number}"
+        taken.add(made)
+        found.append(made)
+    return found
 
 
 def is_linear(layers: list[Layer] | None) -> bool:
@@ -53,7 +71,7 @@ class FloatScaling:
         scaler = model.scaler
         if scaler.kind == "log":
             raise SettingsError(
-                f"{target} has no logarithmic scaling: train with --scaling standard, on features "
+                f"{target} has no logarithmic scaling: train with scaling='standard', on features "
                 "whose logarithm was taken before if they need it"
             )
         shift = scaler.shift.astype(np.float32)
@@ -64,26 +82,3 @@ class FloatScaling:
             spread.astype(np.float64) * scaler.scale,
             (shift.astype(np.float64) - scaler.shift) * scaler.scale,
         )
-
-
-@dataclass(frozen=True)
-class Template:
-    """A second file beside an export, which waits for what only its user knows.
-
-    One that is there already is left alone: somebody may have put their queries in.
-    """
-
-    path: Path
-    is_new: bool
-
-    @classmethod
-    def write(cls, out: Path, ending: str, text: str) -> Template:
-        """model.featureset.json beside model.json."""
-        path = out.with_name(f"{out.stem}.{ending}")
-        is_new = not path.exists()
-        if is_new:
-            write_text(path, text)
-        return cls(path, is_new)
-
-    def __str__(self) -> str:
-        return self.path.name if self.is_new else f"{self.path.name}, which was there and was kept,"

@@ -62,7 +62,7 @@ def _structure(forest: Forest, root: int, columns: list[int]) -> list[dict[str, 
 
 
 def _extractors(names: list[str]) -> list[dict[str, Any]]:
-    """Queries are placeholders that Elasticsearch refuses, lest one be forgotten."""
+    """Queries are placeholders, of a kind that the upload does not know, lest one be forgotten."""
     return [
         {
             "query_extractor": {

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from dualrank.engines.compared_library import compare_if_installed, said
-from dualrank.engines.contents import feature_names
+from dualrank.engines.contents import feature_names, names_without
 from dualrank.engines.parity import Features, Scores
 from dualrank.engines.target import Export, Written
 from dualrank.engines.trees import nodes_of_tree, require_trees
@@ -44,7 +44,7 @@ def to_lightgbm(asked: Export) -> Written:
 def model_text(model: Model) -> str:
     """LightGBM's text format, version 4: a header, and a block for every tree."""
     forest = require_trees(model, "LightGBM's model file")
-    names = [NOT_IN_NAMES.sub("_", name) for name in feature_names(model)]
+    names = names_without(model, NOT_IN_NAMES)
     header = {
         "version": "v4",
         "num_class": 1,

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from dualrank.engines.compared_json import write_compared
-from dualrank.engines.contents import FloatScaling, Template, is_linear, kept_names
+from dualrank.engines.contents import FloatScaling, is_linear, kept_names
 from dualrank.engines.evaluators import opensearch
 from dualrank.engines.target import Export, Written
+from dualrank.engines.template import Template, features_by_name
 from dualrank.engines.trees import (
     missing_counts_as_zero,
     nested,
@@ -48,11 +49,16 @@ def to_opensearch(asked: Export) -> Written:
         constant=constant,
     )
     text = json.dumps(_feature_set(names), indent=1) + "\n"
-    template = Template.write(asked.out, "featureset.json", text)
+
+    def lacking(kept: str) -> list[str]:
+        stored = features_by_name(kept)
+        return [name for name in names if name not in stored]
+
+    template = Template.write(asked.out, "featureset.json", text, lacking)
+    needed = f"the {len(names)} features that SET must have"
     return Written(
         f"the body of POST _ltr/_featureset/SET/_createmodel; its scores differ from the model's "
-        f"by at most {apart:.2g} of the score; {template} has the {len(names)} features that "
-        f"SET must have{_about_missing(forest)}",
+        f"by at most {apart:.2g} of the score; {template.sentence(needed)}{_about_missing(forest)}",
         {
             "max_difference": apart,
             "type": definition["type"],
@@ -68,7 +74,7 @@ def _linear(model: Model, names: list[str]) -> tuple[dict[str, Any], float]:
     if layers is None or not is_linear(layers):
         raise SettingsError(
             f"OpenSearch runs linear models and trees, and this is a ranker of kind {model.kind}: "
-            "train with --ranker trees or --ranker linear"
+            "train with ranker='trees' or ranker='linear'"
         )
     scaling = FloatScaling.of(model, "OpenSearch")
     weights = layers[0].weight[0].astype(np.float64)
@@ -118,16 +124,14 @@ def _trees(forest: Forest, names: list[str]) -> dict[str, Any]:
 
 
 def _feature_set(names: list[str]) -> dict[str, Any]:
-    """The query of each feature is a placeholder that the engine refuses, lest it be forgotten."""
+    """Features without a `template`, which the upload asks for, so that no query is forgotten.
+
+    A placeholder would not do: the upload stores any template, and only a search finds it wrong.
+    """
     return {
         "featureset": {
             "features": [
-                {
-                    "name": name,
-                    "params": ["keywords"],
-                    "template_language": "mustache",
-                    "template": {f"put the query of {name} here": {}},
-                }
+                {"name": name, "params": ["keywords"], "template_language": "mustache"}
                 for name in names
             ]
         }
@@ -139,4 +143,4 @@ def _about_missing(forest: Forest | None) -> str:
         return ""
     if missing_counts_as_zero(forest):
         return "; missing values count as 0, but not in OpenSearch 3.2 to 3.7"
-    return "; missing values go their own way, which needs OpenSearch 3.8"
+    return "; missing values go their own way, which needs OpenSearch 3.8 or o19s 1.5.9"

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrank.engines.compared_json import write_compared
-from dualrank.engines.contents import FloatScaling, Template, is_linear, kept_names
+from dualrank.engines.contents import FloatScaling, is_linear, kept_names
 from dualrank.engines.evaluators import solr
 from dualrank.engines.target import Export, Written
+from dualrank.engines.template import Template, features_by_name
 from dualrank.engines.trees import missing_counts_as_zero, nested, require_splits, used_features
 from dualrank.errors import SettingsError
 from dualrank.learning.model import Model
@@ -44,12 +45,16 @@ def to_solr(asked: Export) -> Written:
     names = [each["name"] for each in content["features"]]
     has_nulls = "isNullSameAsZero" in content["params"]
     text = json.dumps(_feature_store(names, has_nulls), indent=1) + "\n"
-    template = Template.write(asked.out, "features.json", text)
+
+    def lacking(kept: str) -> list[str]:
+        return _lacking(kept, names, has_nulls)
+
+    template = Template.write(asked.out, "features.json", text, lacking)
+    needed = f"the {len(names)} features that schema/feature-store must have"
     kind = content["class"].rpartition(".")[2]
     return Written(
         f"a {kind} for schema/model-store; its scores differ from the model's by at most "
-        f"{apart:.2g} of the score; {template} has the {len(names)} features that "
-        f"schema/feature-store must have{NULLS if has_nulls else ''}",
+        f"{apart:.2g} of the score; {template.sentence(needed)}{NULLS if has_nulls else ''}",
         {
             "max_difference": apart,
             "class": kind,
@@ -71,8 +76,8 @@ def _content(model: Model, name: str) -> tuple[dict[str, Any], float]:
         )
     unknown = {each.activation for each in layers} - ACTIVATIONS.keys()
     if unknown:
-        option = "without --elu-output" if layers[-1].activation else "--activation relu"
-        raise SettingsError(f"Solr has no {unknown.pop()}: train with {option}")
+        how = "without elu_output" if layers[-1].activation else "with activation='relu'"
+        raise SettingsError(f"Solr has no {unknown.pop()}: train {how}")
     scaling = FloatScaling.of(model, "Solr")
     features = [{"name": each} for each in kept_names(model)]
     if model.scaler.kind != "none":
@@ -174,13 +179,26 @@ def _norm(mean: np.float32, spread: np.float32) -> dict[str, Any]:
 
 
 def _feature_store(names: list[str], has_nulls: bool) -> list[dict[str, Any]]:
-    """The query of each feature is a placeholder that Solr refuses, lest it be forgotten."""
+    """Features with an empty query, which the upload refuses, so that none is forgotten.
+
+    A placeholder would not do: the upload looks whether there is a query, and only a search parses.
+    """
     default = {"defaultValue": "NaN"} if has_nulls else {}
     return [
         {
             "name": name,
             "class": "org.apache.solr.ltr.feature.SolrFeature",
-            "params": {"q": f"{{!put-the-query-of-{name}-here}}", **default},
+            "params": {"q": "", **default},
         }
         for name in names
     ]
+
+
+def _lacking(kept: str, names: list[str], has_nulls: bool) -> list[str]:
+    """What a store lacks of the features, and of the default that tells a gap from 0."""
+    stored = features_by_name(kept)
+    absent = [name for name in names if name not in stored]
+    params = [stored[name].get("params") for name in names if name in stored]
+    defaults = [each.get("defaultValue") if isinstance(each, dict) else None for each in params]
+    zeros = sum(str(default).lower() != "nan" for default in defaults) if has_nulls else 0
+    return [f'"defaultValue": "NaN" in {zeros} features', *absent] if zeros else absent

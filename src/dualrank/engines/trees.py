@@ -22,7 +22,7 @@ def require_trees(model: Model, target: str) -> Forest:
     if forest is None:
         raise SettingsError(
             f"{target} holds trees, and this is a ranker of kind {model.kind}: "
-            "train with --ranker trees"
+            "train with ranker='trees'"
         )
     return require_splits(forest)
 

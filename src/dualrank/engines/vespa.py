@@ -11,15 +11,21 @@ from typing import Any
 import numpy as np
 
 from dualrank.engines.compared_json import write_compared
-from dualrank.engines.contents import Template, feature_names, kept_names
+from dualrank.engines.contents import feature_names, kept_names
 from dualrank.engines.evaluators import vespa
 from dualrank.engines.onnx import export_onnx
 from dualrank.engines.target import Export, Written
+from dualrank.engines.template import Template
 from dualrank.engines.trees import nested, require_splits, used_features
+from dualrank.errors import SettingsError
 from dualrank.rankers.forest import Forest
 from dualrank.storage import require_suffix
 
 FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+RANK_FEATURE = re.compile(
+    rf"{FUNCTION.pattern}\((?:[^(){{}}\n]|\([^(){{}}\n]*\))*\)(?:\.{FUNCTION.pattern})*"
+)
+"""bm25(title), fieldMatch(title).completeness, with at most one level of parentheses inside."""
 BEYOND_FLOAT32 = 1e39
 
 
@@ -28,23 +34,38 @@ def to_vespa(asked: Export) -> Written:
     forest = asked.model.ranker.forest()
     if forest is None:
         require_suffix(asked.out, "for Vespa, a ranker without trees", ".onnx")
-        names = feature_names(asked.model)
+        names = _require_names(feature_names(asked.model))
         apart = export_onnx(asked.model, asked.out, asked.documents, seed=asked.seed)
         lines = _onnx_profile(asked.out.name, names)
     else:
         require_suffix(asked.out, "for Vespa, a ranker of trees", ".json")
         columns = used_features(require_splits(forest))
-        names = [kept_names(asked.model)[column] for column in columns]
+        names = _require_names([kept_names(asked.model)[column] for column in columns])
         content = _dump(forest, names, columns.tolist())
         apart = write_compared(asked, "Vespa's expression", content, vespa.score)
         lines = _tree_profile(asked.out.name, names)
-    profile = Template.write(asked.out, "rank-profile.txt", lines)
+
+    def lacking(kept: str) -> list[str]:
+        return _lacking(kept, asked.out.name, names, in_order=forest is None)
+
+    profile = Template.write(asked.out, "rank-profile.txt", lines, lacking)
+    needed = f"the rank profile, with the {len(names)} features that it needs"
     return Written(
         f"for the directory models/ of an application; its scores differ from the model's by at "
-        f"most {apart:.2g} of the score; {profile} has the rank profile, with the "
-        f"{len(names)} features that it needs",
+        f"most {apart:.2g} of the score; {profile.sentence(needed)}",
         {"max_difference": apart, "features": names, "rank_profile": str(profile.path)},
     )
+
+
+def _require_names(names: list[str]) -> list[str]:
+    """Names that a rank profile can have: of functions, or of Vespa's own rank features."""
+    for name in names:
+        if not FUNCTION.fullmatch(name) and not RANK_FEATURE.fullmatch(name):
+            raise SettingsError(
+                f"Vespa takes no feature called {name!r}: rename the column to letters, digits and "
+                "_, or to a rank feature such as bm25(title), and train again"
+            )
+    return names
 
 
 def _dump(forest: Forest, names: list[str], columns: list[int]) -> dict[str, Any]:
@@ -116,3 +137,18 @@ def _onnx_profile(file: str, names: list[str]) -> str:
         "    second-phase {\n        expression: onnx(dualrank).score{d0:0}\n    }\n"
         "}\n"
     )
+
+
+def _lacking(kept: str, file: str, names: list[str], *, in_order: bool) -> list[str]:
+    """What a profile lacks: the model's file, functions and, for ONNX, all features in order.
+
+    Trees ask Vespa for its own rank features by name, and need no line for them.
+    """
+    lacks = []
+    if not re.search(rf"(?<![\w.-]){re.escape(file)}(?![\w.-])", kept):
+        lacks.append(f"the model {file}")
+    listed = f"[[{','.join(names)}]]"
+    if in_order and re.sub(r"\s", "", listed) not in re.sub(r"\s", "", kept):
+        lacks.append(f"a tensor of the {len(names)} features in the order of the training")
+    functions = set(re.findall(r"\bfunction\s+(?:inline\s+)?(\w+)\s*\(", kept))
+    return lacks + [name for name in names if FUNCTION.fullmatch(name) and name not in functions]

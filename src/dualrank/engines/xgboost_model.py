@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dualrank.engines.compared_library import compare_if_installed, said
-from dualrank.engines.contents import feature_names
+from dualrank.engines.contents import feature_names, names_without
 from dualrank.engines.parity import Features, Scores
 from dualrank.engines.target import Export, Written
 from dualrank.engines.trees import next_above, nodes_of_tree, require_trees
@@ -24,14 +24,16 @@ NO_PARENT = 2_147_483_647
 def to_xgboost(asked: Export) -> Written:
     """The target `xgboost`: what `xgboost.Booster(model_file=…)` loads."""
     require_suffix(asked.out, "a model of XGBoost", ".json")
-    text = json.dumps(model_json(asked.model), allow_nan=False) + "\n"
+    names = names_without(asked.model, NOT_IN_NAMES)
+    # XGBoost takes UTF-8, and does not decode \u00fc.
+    text = json.dumps(model_json(asked.model), allow_nan=False, ensure_ascii=False) + "\n"
 
     def score(features: Features) -> Scores:
         import xgboost
 
         booster = xgboost.Booster()
         booster.load_model(bytearray(text.encode()))
-        matrix = xgboost.DMatrix(features, feature_names=_names(asked.model), nthread=1)
+        matrix = xgboost.DMatrix(features, feature_names=names, nthread=1)
         return np.asarray(booster.predict(matrix))
 
     apart = compare_if_installed(asked, "xgboost", "XGBoost", score)
@@ -45,7 +47,7 @@ def to_xgboost(asked: Export) -> Written:
 def model_json(model: Model) -> dict[str, Any]:
     """What `save_model` writes, of version 3; the objective says that scores are sums of leaves."""
     forest = require_trees(model, "XGBoost's model file")
-    names, count = _names(model), len(forest)
+    names, count = names_without(model, NOT_IN_NAMES), len(forest)
     trees = [
         _tree(forest, root, number, model.scaler.kept.tolist(), len(names))
         for number, root in enumerate(forest.roots.tolist())
@@ -71,10 +73,6 @@ def model_json(model: Model) -> dict[str, Any]:
         "objective": {"name": "rank:pairwise", "lambdarank_param": {}},
     }
     return {"learner": learner, "version": [3, 0, 0]}
-
-
-def _names(model: Model) -> list[str]:
-    return [NOT_IN_NAMES.sub("_", name) for name in feature_names(model)]
 
 
 def _tree(forest: Forest, root: int, number: int, kept: list[int], inputs: int) -> dict[str, Any]:
