@@ -27,10 +27,11 @@ def test_there_is_a_model_of_every_kind():
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_models_give_exactly_the_scores_that_they_gave(name):
+def test_models_give_the_scores_that_they_gave(name):
+    """To the rounding of float32: processors add up in different orders."""
     model = Model.load(FOLDER / "models" / name)
     scores = model.predict(np.array(HELD["features"], np.float32))
-    assert scores.tolist() == np.array(HELD["scores"][name], np.float32).tolist()
+    np.testing.assert_allclose(scores, HELD["scores"][name], rtol=1e-5, atol=1e-6)
     assert np.ptp(scores) > 0
 
 

@@ -136,7 +136,7 @@ class Likelihood(DualLearning):
     def learn(self, evidence: Sequence[Tensor], step: Step) -> None:
         """One step of φ, and of a where there is a ground."""
         slope, clicks, *more = evidence
-        if self.worth is None:
+        if self.worth is None or not more:
             super().learn(evidence, step)
             return
         of_worth, *bends = more
