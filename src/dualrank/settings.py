@@ -30,12 +30,14 @@ class TrainingSettings:
     """
 
     steps: Annotated[int | None, "Training steps (3,000; trees 300)."] = None
-    batch_size: Annotated[int, "Lists per step."] = 256
+    batch_size: Annotated[int, "Lists per step (trees take all)."] = 256
     optimizer: Annotated[Literal["sgd", "adagrad"], "sgd or adagrad."] = "sgd"
     learning_rate: Annotated[
         float | None, "The ranker's rate (0.2; likelihood 0.6; trees 0.05)."
     ] = None
-    propensity_rate: Annotated[float, "The propensity model's rate."] = 1.0
+    propensity_rate: Annotated[
+        float, "The propensity model's rate (trees: 1 is 3% of a Newton step)."
+    ] = 1.0
     schedule: Annotated[Literal["linear", "constant"], "Rates: linear or constant."] = "linear"
     normalisation: Annotated[
         Literal["sessions", "clicks"], "The loss is divided by: sessions or clicks."

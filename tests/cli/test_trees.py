@@ -116,3 +116,23 @@ def test_wrong_settings_of_trees_are_told(command, folder, tmp_path):
     words = ["train", folder / "log.parquet", "--features", folder / "features.parquet"]
     code, _, error = command(*words, "--out", tmp_path / "m", "--ranker", "trees", "--leaves", 1)
     assert (code, error) == (2, "dualrank: a tree has at least 2 leaves, not 1\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            ["--ranker", "trees", "--optimizer", "adagrad", "--scaling", "log"],
+            "a ranker of kind trees makes no use of --optimizer adagrad, --scaling log",
+        ),
+        (["--leaves", 5], "--leaves says nothing to a ranker of kind dnn"),
+        (["--ranker", "trees", "--activation", "relu"], "--activation says nothing to a ranker of"),
+    ],
+)
+def test_options_that_would_change_nothing_are_refused(
+    command, folder, tmp_path, options, sentence
+):
+    words = ["train", folder / "log.parquet", "--features", folder / "features.parquet"]
+    code, _, error = command(*words, "--out", tmp_path / "m", *options)
+    assert code == 2
+    assert sentence in error

@@ -32,7 +32,12 @@ class RankerChoice:
             known = ", ".join(RANKERS)
             raise SettingsError(f"unknown ranker {self.ranker!r}; known are {known}")
         kind = RANKERS[self.ranker]
-        return kind(**{name: getattr(self, name) for name in _described(kind)})
+        own = _described(kind)
+        for name, (_, _, default) in _OPTIONS.items():
+            if name not in own and getattr(self, name) != default:
+                option = name.replace("_", "-")
+                raise SettingsError(f"--{option} says nothing to a ranker of kind {self.ranker}")
+        return kind(**{name: getattr(self, name) for name in own})
 
 
 # An option that several rankers have is one for all of them.

@@ -113,6 +113,7 @@ def train(
 
     A run that was interrupted goes on where its last checkpoint was, with the same result; SIGTERM
     saves one and leaves with 143. The SVM takes all clicks at once: steps and rates are not for it.
+    Trees take all lists at every step, and features as they are, some of which may be missing.
     Next to the model stand report.html and, in twin/, the ranker without correction.
 
     Example: dualrank train clicks.parquet --features data/train.txt --out model/

@@ -87,6 +87,10 @@ class Plan:
             if not given and option in method.needs:
                 other = "; dla learns it from the clicks" if option == "propensity" else ""
                 raise SettingsError(f"method {method.name} needs a {_words(option)}{other}")
+        if unused := self._unused():
+            raise SettingsError(
+                f"a ranker of kind {self.ranker.kind} makes no use of {', '.join(unused)}"
+            )
         object.__setattr__(self, "events", event_weights(self.events))
         self._check_curves()
         correction = method.correction
@@ -120,6 +124,17 @@ class Plan:
             raise SettingsError(
                 f"a ranker of kind {self.ranker.kind} takes all clicks at once, with its own loss"
             )
+
+    def _unused(self) -> list[str]:
+        """What was asked for and would change nothing."""
+        usual, ranker = TrainingSettings(), self.ranker.makes
+        given = {name: getattr(self.settings, name) for name in sorted(ranker.unused)}
+        asked = [
+            f"{name}={value!r}" for name, value in given.items() if value != getattr(usual, name)
+        ]
+        if not ranker.scaled and self.scaling not in (Plan.scaling, "none"):
+            asked.append(f"scaling={self.scaling!r}")
+        return asked
 
     @property
     def apart(self) -> str | None:
@@ -188,7 +203,11 @@ class Plan:
             "method": self.way.name,
             "ranker": type(self.ranker).__name__,
             "ranker_settings": asdict(self.ranker),  # type: ignore[call-overload]
-            "settings": asdict(self.suited),
+            "settings": {
+                name: value
+                for name, value in asdict(self.suited).items()
+                if name not in self.ranker.makes.unused
+            },
             "scaling": self.scaling,
             "validation": _validation_name(self.validation),
         }

@@ -2,8 +2,8 @@
 
 A ranker has two forms. Its settings (`DNN`, `Linear`, `RankingSVM`) are plain values that stand in
 a plan; `build` makes the ranker itself, which learns and predicts. What a step of learning is
-belongs to the ranker: a network makes a step of gradient descent, an ensemble would grow a tree,
-the Ranking SVM solves its problem at once.
+belongs to the ranker: a network makes a step of gradient descent, an ensemble grows trees, the
+Ranking SVM solves its problem at once.
 """
 
 from __future__ import annotations
@@ -85,6 +85,8 @@ class Ranker(ABC):
     """Whether features may be missing (nan)."""
     suits: ClassVar[Mapping[str, float]] = {}
     """Settings that suit it where the user says nothing, whatever would suit the correction."""
+    unused: ClassVar[frozenset[str]] = frozenset()
+    """Settings that say nothing to it, nor to what is learned about position beside it."""
     by_list: ClassVar[bool] = False
     """Whether a document's score depends on the others of its list."""
 
@@ -113,7 +115,7 @@ class Ranker(ABC):
         """What the lists that were scored last tell the ranker, as sums over lists.
 
         For a network these are gradients. What is not a sum over lists is given by document: an
-        ensemble would lay slope and curvature out over all rows of the training matrix.
+        ensemble lays slope and curvature out over all rows of the training matrix.
         """
 
     @abstractmethod

@@ -48,6 +48,8 @@ class TreeRanker(Ranker):
         "checkpoint_every": 25,
     }
 
+    unused = frozenset({"optimizer", "schedule", "normalisation", "gradient_clip", "weight_decay"})
+
     def __init__(self, inputs: int, settings: Trees | None = None, seed: int = 0) -> None:
         self._inputs, self._settings, self._seed = inputs, settings or Trees(), seed
         self._forest = Forest.empty()
