@@ -326,3 +326,9 @@ def test_a_model_file_with_numbers_of_another_kind_is_refused(tmp_path, monkeypa
 def test_trees_rank_no_documents_with_other_features():
     with pytest.raises(ValueError, match="trees on 4 features do not rank 3"):
         SMALL.build(4).predict(np.zeros((1, 3), np.float32))
+
+
+def test_a_ranker_may_be_named():
+    assert dr.Plan(ranker="trees").ranker == Trees()
+    with pytest.raises(SettingsError, match="unknown ranker 'tree'; known are dnn, linear, trees"):
+        dr.Plan(ranker="tree")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, make_dataclass
 from typing import Annotated, Any, get_origin, get_type_hints
 
 from dualrank.errors import SettingsError
-from dualrank.rankers.kinds import RANKERS
+from dualrank.rankers.kinds import RANKERS, kind_of_ranker
 from dualrank.rankers.ranker import RankerSettings
 
 
@@ -28,10 +28,7 @@ class RankerChoice:
 
     def settings(self) -> RankerSettings:
         """The settings of the ranker that was chosen."""
-        if self.ranker not in RANKERS:
-            known = ", ".join(RANKERS)
-            raise SettingsError(f"unknown ranker {self.ranker!r}; known are {known}")
-        kind = RANKERS[self.ranker]
+        kind = kind_of_ranker(self.ranker)
         own = _described(kind)
         for name, (_, _, default) in _OPTIONS.items():
             if name not in own and getattr(self, name) != default:

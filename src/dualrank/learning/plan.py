@@ -20,6 +20,7 @@ from dualrank.learning.event_values import event_weights
 from dualrank.learning.extracted_relevance import CLICK_MODEL, MIN_SESSIONS, model_of_label
 from dualrank.learning.methods import METHODS, Method, method_of
 from dualrank.propensity.propensity import Propensity
+from dualrank.rankers.kinds import kind_of_ranker
 from dualrank.rankers.network import DNN
 from dualrank.rankers.ranker import RankerSettings
 from dualrank.settings import Suited, TrainingSettings
@@ -36,7 +37,8 @@ class Plan:
     `propensity`; `naive` believes every click; `auto` trains several and adds them up as held-out
     clicks weigh them. `click-model` learns from the relevance that a `click_model` (`ubm`, unless
     given; `dbn:attraction` is one parameter of a model) extracts from lists that were displayed in
-    at least `min_sessions` sessions (10). A correction of one's own is given as its class.
+    at least `min_sessions` sessions (10). A correction of one's own is given as its class. A
+    `ranker` may be named (`"trees"`), and is then as it comes.
 
     `validation` is a judged data set, by whose `settings.metric` the best ranker is kept, or the
     share of queries whose clicks are held out for that; 0 keeps the last ranker. With few queries
@@ -79,6 +81,8 @@ class Plan:
     events: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.ranker, str):
+            object.__setattr__(self, "ranker", kind_of_ranker(self.ranker)())
         method = self.way
         for option in OPTIONS:
             given = getattr(self, option) is not None
