@@ -117,7 +117,15 @@ def fit_prior(counts: PairCounts, around: Floats) -> PairPrior:
         a, b = tried.strength * tried.mean, tried.strength * (1 - tried.mean)
         return -float((known - betaln(a, b)).mean())
 
-    found = minimize(surprise, np.zeros(2), method="L-BFGS-B", bounds=[(-12, 12), (-4, 9)])
+    # Few pairs leave a flat likelihood, on which coarser slopes end wherever they began.
+    found = minimize(
+        surprise,
+        np.zeros(2),
+        method="L-BFGS-B",
+        jac="3-point",
+        bounds=[(-12, 12), (-4, 9)],
+        options={"ftol": 1e-14, "gtol": 1e-10},
+    )
     return prior(found.x, slice(None))
 
 
