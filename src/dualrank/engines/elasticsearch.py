@@ -11,9 +11,9 @@ import numpy as np
 
 from dualrank.engines.compared_json import write_compared
 from dualrank.engines.contents import kept_names
-from dualrank.engines.evaluators import elasticsearch
+from dualrank.engines.evaluators import elasticsearch_rules
 from dualrank.engines.target import Export, Written
-from dualrank.engines.trees import nodes_of_tree, require_trees, used_features
+from dualrank.engines.tree_formats import nodes_of_tree, require_trees, used_features
 from dualrank.rankers.forest import LEAF, Forest
 
 
@@ -32,7 +32,7 @@ def to_elasticsearch(asked: Export) -> Written:
         "inference_config": {"learning_to_rank": {"feature_extractors": _extractors(names)}},
         "definition": {"trained_model": {"ensemble": ensemble}},
     }
-    apart = write_compared(asked, "Elasticsearch's model", content, elasticsearch.score)
+    apart = write_compared(asked, "Elasticsearch's model", content, elasticsearch_rules.score)
     return Written(
         f"the body of PUT _ml/trained_models/ID; its scores differ from the model's by at most "
         f"{apart:.2g} of the score; put the queries of its {len(names)} features in first",

@@ -11,7 +11,7 @@ from dualrank.engines.compared_library import compare_if_installed, said
 from dualrank.engines.contents import feature_names, names_without
 from dualrank.engines.parity import Features, Scores
 from dualrank.engines.target import Export, Written
-from dualrank.engines.trees import nodes_of_tree, require_trees
+from dualrank.engines.tree_formats import nodes_of_tree, require_trees
 from dualrank.learning.model import Model
 from dualrank.rankers.forest import LEAF, Forest
 from dualrank.storage import write_text

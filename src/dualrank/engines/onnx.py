@@ -13,7 +13,7 @@ from dualrank.data.dataset import Dataset
 from dualrank.engines.contents import feature_names
 from dualrank.engines.parity import Features, draw_sample, require_parity
 from dualrank.engines.target import Export, Written
-from dualrank.engines.trees import LARGEST, nodes_of_tree, require_splits
+from dualrank.engines.tree_formats import LARGEST, nodes_of_tree, require_splits
 from dualrank.errors import SettingsError
 from dualrank.extras import require
 from dualrank.learning.model import Model

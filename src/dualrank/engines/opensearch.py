@@ -14,10 +14,10 @@ import numpy as np
 
 from dualrank.engines.compared_json import write_compared
 from dualrank.engines.contents import FloatScaling, is_linear, kept_names
-from dualrank.engines.evaluators import opensearch
+from dualrank.engines.evaluators import opensearch_rules
+from dualrank.engines.left_to_fill_in import Template, features_by_name
 from dualrank.engines.target import Export, Written
-from dualrank.engines.template import Template, features_by_name
-from dualrank.engines.trees import (
+from dualrank.engines.tree_formats import (
     missing_counts_as_zero,
     nested,
     next_above,
@@ -45,7 +45,7 @@ def to_opensearch(asked: Export) -> Written:
         asked,
         WHAT,
         {"model": {"name": asked.out.stem, "model": definition}},
-        opensearch.score,
+        opensearch_rules.score,
         constant=constant,
     )
     text = json.dumps(_feature_set(names), indent=1) + "\n"

@@ -14,10 +14,15 @@ from numpy.typing import NDArray
 
 from dualrank.engines.compared_json import write_compared
 from dualrank.engines.contents import FloatScaling, is_linear, kept_names
-from dualrank.engines.evaluators import solr
+from dualrank.engines.evaluators import solr_rules
+from dualrank.engines.left_to_fill_in import Template, features_by_name
 from dualrank.engines.target import Export, Written
-from dualrank.engines.template import Template, features_by_name
-from dualrank.engines.trees import missing_counts_as_zero, nested, require_splits, used_features
+from dualrank.engines.tree_formats import (
+    missing_counts_as_zero,
+    nested,
+    require_splits,
+    used_features,
+)
 from dualrank.errors import SettingsError
 from dualrank.learning.model import Model
 from dualrank.rankers.forest import Forest
@@ -40,7 +45,7 @@ def to_solr(asked: Export) -> Written:
     model = asked.model
     content, constant = _content(model, asked.out.stem)
     apart = write_compared(
-        asked, "Solr's model", content, solr.score, constant=constant, gap=float(SLACK)
+        asked, "Solr's model", content, solr_rules.score, constant=constant, gap=float(SLACK)
     )
     names = [each["name"] for each in content["features"]]
     has_nulls = "isNullSameAsZero" in content["params"]

@@ -12,11 +12,11 @@ import numpy as np
 
 from dualrank.engines.compared_json import write_compared
 from dualrank.engines.contents import feature_names, kept_names
-from dualrank.engines.evaluators import vespa
+from dualrank.engines.evaluators import vespa_rules
+from dualrank.engines.left_to_fill_in import Template
 from dualrank.engines.onnx import export_onnx
 from dualrank.engines.target import Export, Written
-from dualrank.engines.template import Template
-from dualrank.engines.trees import nested, require_splits, used_features
+from dualrank.engines.tree_formats import nested, require_splits, used_features
 from dualrank.errors import SettingsError
 from dualrank.rankers.forest import Forest
 from dualrank.storage import require_suffix
@@ -42,7 +42,7 @@ def to_vespa(asked: Export) -> Written:
         columns = used_features(require_splits(forest))
         names = _require_names([kept_names(asked.model)[column] for column in columns])
         content = _dump(forest, names, columns.tolist())
-        apart = write_compared(asked, "Vespa's expression", content, vespa.score)
+        apart = write_compared(asked, "Vespa's expression", content, vespa_rules.score)
         lines = _tree_profile(asked.out.name, names)
 
     def lacking(kept: str) -> list[str]:
