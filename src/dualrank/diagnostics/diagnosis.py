@@ -9,6 +9,7 @@ from typing import Any
 
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
+from dualrank.data.inputs import log_and_dataset
 from dualrank.diagnostics.agreement import curves
 from dualrank.diagnostics.click_dependence import click_dependence
 from dualrank.diagnostics.confounding import confounding
@@ -74,8 +75,8 @@ class Diagnosis:
 
 
 def diagnose(
-    log: ClickLog,
-    dataset: Dataset | None = None,
+    log: ClickLog | Any,
+    dataset: Dataset | Any | None = None,
     *,
     trained: TrainedPair | None = None,
     seed: int = 0,
@@ -83,9 +84,11 @@ def diagnose(
 ) -> Diagnosis:
     """Ask every question of a log; with the features of its documents, also those about learning.
 
+    Both may be files or data frames.
     These compare two rankers: those that were `trained` on the log already, or else two small ones
     that are trained for the purpose. `progress` hears what is done and how much there is.
     """
+    log, dataset = log_and_dataset(log, dataset)
     if log.lists.depth < 2:
         raise DataError("the lists show one position only; there is no position bias to correct")
     if dataset is not None and log.lists.documents.max() >= dataset.document_count:
