@@ -29,7 +29,7 @@ def is_frame(given: Any) -> bool:
 def to_table(frame: Any, what: str) -> pa.Table:
     """The Arrow table of a frame, with no name twice; `what` it is stands in what is refused.
 
-    The index of a pandas frame becomes columns, unless it only numbers the rows.
+    The index of a pandas frame becomes columns where it has a name.
     """
     if not is_frame(frame):
         raise DataError(
@@ -38,6 +38,8 @@ def to_table(frame: Any, what: str) -> pa.Table:
     try:
         if isinstance(frame, pa.Table):
             table = frame
+        elif type(frame).__module__.startswith("pandas.") and not any(frame.index.names):
+            table = pa.Table.from_pandas(frame, preserve_index=False)
         elif isinstance(frame, Mapping) or hasattr(frame, "__arrow_c_stream__"):
             table = pa.table(frame)
         else:
