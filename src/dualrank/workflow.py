@@ -16,6 +16,7 @@ from dualrank.data.inputs import log_and_dataset
 from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.read_log import read_log
 from dualrank.diagnostics.diagnosis import Diagnosis, diagnose
+from dualrank.diagnostics.leakage import warn_of_leakage
 from dualrank.diagnostics.trained_pair import TrainedPair
 from dualrank.errors import DataError
 from dualrank.evaluation.click_check import hold_out
@@ -109,6 +110,8 @@ def train(
         known = {"count": dataset.feature_count, "names": dataset.feature_names}
         plan = replace(plan, validation=_features(judged, bars, max_grade=max_grade, **known))
     with workers_of_torchrun() as workers:
+        if workers.leads:
+            warn_of_leakage(click_log, dataset, plan.settings.seed)
         work = _Work(click_log, dataset, folder, bars, tensorboard and workers.leads)
         models, model = work.train_models(plan, compare)
     if not workers.leads:

@@ -16,6 +16,7 @@ from dualrank.diagnostics.confounding import confounding
 from dualrank.diagnostics.connectivity import connectivity
 from dualrank.diagnostics.facts import LogFacts, Progress
 from dualrank.diagnostics.joint_learning import joint_learning
+from dualrank.diagnostics.leakage import leakage
 from dualrank.diagnostics.logging_ranker import logging_ranker
 from dualrank.diagnostics.point import Point, plain
 from dualrank.diagnostics.sample import sample
@@ -30,6 +31,7 @@ POINTS: tuple[Callable[[LogFacts], Point], ...] = (
     connectivity,
     curves,
     logging_ranker,
+    leakage,
     joint_learning,
     confounding,
     click_dependence,
