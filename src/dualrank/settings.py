@@ -123,7 +123,9 @@ def require_known(options: Iterable[str], known: Sequence[str]) -> None:
         if name not in known:
             close = get_close_matches(name, known, 1)
             meant = f" (did you mean {close[0]}?)" if close else ""
-            raise SettingsError(f"there is no setting {name!r}{meant}; there are {', '.join(known)}")
+            raise SettingsError(
+                f"there is no setting {name!r}{meant}; there are {', '.join(known)}"
+            )
 
 
 def _choices() -> dict[str, tuple[str, ...]]:

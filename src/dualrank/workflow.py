@@ -83,8 +83,9 @@ def train(
 
     `log` is a `ClickLog`, or whatever `read_log` reads, as `reading` says; `features` a `Dataset`,
     a file or a data frame of them. `options` are those of a `Plan` and its settings; `validation`
-    may also be a file or a frame of judged queries, with grades up to `max_grade`. What contradicts itself is refused before
-    anything is read.
+    may also be a file or a frame of judged queries, with grades up to `max_grade`. What contradicts
+    itself is refused before anything is read. Features that may give the position away are named in
+    a warning.
 
     With `compare` the same ranker is trained without correction, and queries that neither was
     trained on tell whether the correction gains; `diagnosis` uses the same rankers and queries.

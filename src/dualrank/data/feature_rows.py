@@ -151,13 +151,15 @@ def _ids(column: pa.ChunkedArray, key: str, where: str) -> Names:
         return np.where(whole, numbers, values.astype(np.str_))
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    codes, different = [], []
+    codes: list[NDArray[np.int64]] = []
+    different: list[Names] = []
+    before = first = 0
     for chunk in column.chunks:
-        _require_all(pc.is_null(chunk), key, where, sum(len(part) for part in codes))
+        _require_all(pc.is_null(chunk), key, where, before)
         # The different ids of all chunks stand one after the other.
-        first = sum(len(part) for part in different)
         codes.append(chunk.indices.to_numpy(zero_copy_only=False).astype(np.int64) + first)
         different.append(_ids_of_dictionary(chunk.dictionary, key, where))
+        before, first = before + len(chunk), first + len(different[-1])
     if not codes:
         return np.empty(0, dtype=np.str_)
     longest = max(part.itemsize for part in different)

@@ -7,6 +7,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.data.catalogue import Catalogue
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.feature_rows import KEYS, FeatureRows, by_query
@@ -43,7 +44,7 @@ def log_and_dataset(log: Any, features: Any) -> tuple[ClickLog, Dataset | None]:
     if not isinstance(log, ClickLog):
         return read_log(log, dataset), dataset
     ours, there = log.catalogue, dataset.catalogue
-    if ours is None or log.reading is None or _alike(ours.doc_ids, there.doc_ids):
+    if ours is None or log.reading is None or _alike(ours, there):
         return log, dataset
     return finish(log, dataset, 0.0, log.reading.bad_shares), dataset
 
@@ -115,5 +116,10 @@ def scores_from(scores: Any, dataset: Dataset, order: NDArray[np.int64] | None) 
     return values[order]
 
 
-def _alike(ours: NDArray[np.str_], there: NDArray[np.str_]) -> bool:
-    return len(ours) == len(there) and bool((ours == there).all())
+def _alike(ours: Catalogue, there: Catalogue) -> bool:
+    """Whether two catalogues give the same documents the same numbers."""
+    return (
+        np.array_equal(ours.doc_ids, there.doc_ids)
+        and np.array_equal(ours.query_of_document, there.query_of_document)
+        and np.array_equal(ours.query_ids, there.query_ids)
+    )

@@ -53,7 +53,7 @@ class Leakage:
     def of(cls, log: ClickLog, dataset: Dataset, seed: int = 0) -> Leakage:
         """Look for both in the features of a log's documents."""
         shares = order_shares(log, dataset, seed)
-        telling = {column: float(shares[column]) for column in np.flatnonzero(shares >= TELLING)}
+        telling = {c: float(shares[c]) for c in np.flatnonzero(shares >= TELLING).tolist()}
         numbering, ids = _numbers_and_ids(dataset)
         return cls(telling, numbering, ids, dataset.feature_names)
 
@@ -79,9 +79,9 @@ class Leakage:
         if self.ids:
             one = len(self.ids) == 1
             said.append(
-                f"{self._named(self.ids)} {'has' if one else 'have'} another whole number for every "
-                "document, as ids and hashes have: a ranker learns them by heart, unless they "
-                "measure something, such as a time"
+                f"{self._named(self.ids)} {'has' if one else 'have'} another whole number for "
+                "every document, as ids and hashes have: a ranker learns them by heart, unless "
+                "they measure something, such as a time"
             )
         return said
 
@@ -107,9 +107,7 @@ def leakage(facts: LogFacts) -> Point:
         },
     )
     if not found.sentences:
-        return asked.answer(
-            "good", "No feature gives the position away, or only numbers the rows."
-        )
+        return asked.answer("good", "No feature gives the position away, or only numbers the rows.")
     said = "; ".join(found.sentences)
     return asked.answer(
         "warning",

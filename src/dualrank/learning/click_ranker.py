@@ -24,7 +24,7 @@ try:  # What scikit-learn's own tools ask of an estimator; fitting and predictin
 except ImportError:
     BaseEstimator = object
 
-    class _NotFitted(ValueError, AttributeError):  # type: ignore[no-redef]
+    class _NotFitted(ValueError, AttributeError):  # type: ignore[no-redef]  # noqa: N818
         pass
 
 
@@ -125,10 +125,10 @@ class ClickRanker(BaseEstimator):
             seed=self.seed,
         )
         self.n_features_in_ = dataset.feature_count
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
         if given.names is not None:
             self.feature_names_in_ = np.array(given.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         # Columns of X that are no features, so that frames with them are understood later.
         named = {"qid": qid, "position": position}
         self.columns_ = {name: of for name, of in named.items() if isinstance(of, str)}
