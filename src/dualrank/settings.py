@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from dualrank.errors import SettingsError
@@ -100,6 +101,31 @@ class Suited(TrainingSettings):
     weight_decay: float = 0.0
     validate_every: int = 200
     checkpoint_every: int = 200
+
+
+def settings_with(settings: TrainingSettings, options: Mapping[str, Any]) -> TrainingSettings:
+    """The settings with others in the place of some; what is none is refused, with what there is.
+
+    >>> settings_with(TrainingSettings(), {"stepz": 5})
+    Traceback (most recent call last):
+    dualrank.errors.SettingsError: there is no setting 'stepz' (did you mean steps?); \
+there are steps, batch_size, optimizer, learning_rate, propensity_rate, schedule, normalisation, \
+gradient_clip, max_weight, weight_decay, metric, validate_every, checkpoint_every, threads, \
+device, seed
+    """
+    require_known(options, [f.name for f in fields(TrainingSettings)])
+    return replace(settings, **options)
+
+
+def require_known(options: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse an option that is none of those known, and say which one may be meant."""
+    for name in options:
+        if name not in known:
+            close = get_close_matches(name, known, 1)
+            meant = f" (did you mean {close[0]}?)" if close else ""
+            raise SettingsError(
+                f"there is no setting {name!r}{meant}; there are {', '.join(known)}"
+            )
 
 
 def _choices() -> dict[str, tuple[str, ...]]:

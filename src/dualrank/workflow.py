@@ -12,9 +12,11 @@ from typing import Any
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.features import read_features
+from dualrank.data.inputs import log_and_dataset
 from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.read_log import read_log
 from dualrank.diagnostics.diagnosis import Diagnosis, diagnose
+from dualrank.diagnostics.leakage import warn_of_leakage
 from dualrank.diagnostics.trained_pair import TrainedPair
 from dualrank.errors import DataError
 from dualrank.evaluation.click_check import hold_out
@@ -63,7 +65,7 @@ def _silent(work: str) -> Iterator[Progress]:
 
 def train(
     log: Any,
-    features: Dataset | str | Path,
+    features: Dataset | str | Path | Any,
     out: str | Path,
     plan: Plan | None = None,
     *,
@@ -79,10 +81,11 @@ def train(
 ) -> Training:
     """Read a log and features, train, compare with no correction, diagnose, and write it all.
 
-    `log` is a `ClickLog`, or whatever `read_log` reads, as `reading` says; `features` a `Dataset`
-    or a file of them. `options` are those of a `Plan` and its settings; `validation` may also be a
-    file of judged queries, with grades up to `max_grade`. What contradicts itself is refused before
-    anything is read.
+    `log` is a `ClickLog`, or whatever `read_log` reads, as `reading` says; `features` a `Dataset`,
+    a file or a data frame of them. `options` are those of a `Plan` and its settings; `validation`
+    may also be a file or a frame of judged queries, with grades up to `max_grade`. What contradicts
+    itself is refused before anything is read. Features that may give the position away are named in
+    a warning.
 
     With `compare` the same ranker is trained without correction, and queries that neither was
     trained on tell whether the correction gains; `diagnosis` uses the same rankers and queries.
@@ -108,6 +111,8 @@ def train(
         known = {"count": dataset.feature_count, "names": dataset.feature_names}
         plan = replace(plan, validation=_features(judged, bars, max_grade=max_grade, **known))
     with workers_of_torchrun() as workers:
+        if workers.leads:
+            warn_of_leakage(click_log, dataset, plan.settings.seed)
         work = _Work(click_log, dataset, folder, bars, tensorboard and workers.leads)
         models, model = work.train_models(plan, compare)
     if not workers.leads:
@@ -184,17 +189,17 @@ class _Work:
             yield {"progress": progress, "watch": watch}
 
 
-def _features(source: Dataset | str | Path, bars: Bars, **known: Any) -> Dataset:
+def _features(source: Any, bars: Bars, **known: Any) -> Dataset:
     if isinstance(source, Dataset):
         return source
-    path = Path(source)
-    with bars(f"reading {path.name}") as progress:
-        return read_features(path, progress=progress, **known)
+    named = isinstance(source, str | Path)
+    with bars(f"reading {Path(source).name}" if named else "reading the features") as progress:
+        return read_features(source, progress=progress, **known)
 
 
 def _log(source: Any, dataset: Dataset, plan: Plan, reading: LogOptions, bars: Bars) -> ClickLog:
     if isinstance(source, ClickLog):
-        return source
+        return log_and_dataset(source, dataset)[0]
     if plan.context is not None and plan.context not in reading.contexts:
         reading = replace(reading, contexts=(*reading.contexts, plan.context))
     if plan.events is not None:

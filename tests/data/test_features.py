@@ -1,10 +1,17 @@
 """Features from Parquet, by name and place, or refused with the document that is wrong."""
 
+import io
+import logging
+import random
+
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dualrank.data import memory_limits
 from dualrank.data.dataset import Dataset
 from dualrank.data.features import read_features
 from dualrank.data.letor.writer import write_letor
@@ -119,3 +126,171 @@ def test_missing_values_are_read_as_nan_whether_null_or_nan(tmp_path):
     np.testing.assert_array_equal(
         filled[~np.isnan(data.features)], data.features[~np.isnan(data.features)]
     )
+
+
+def test_the_index_of_pandas_is_no_feature_and_is_named_once(tmp_path, caplog):
+    frame = pd.DataFrame({**ROWS, "extra": [1, 2, 3, 4]})
+    for number in range(2):
+        part = frame.assign(query_id=[f"{q}{number}" for q in frame["query_id"]])
+        part[part["price"] != 2].to_parquet(tmp_path / f"{number}.parquet")
+    assert "__index_level_0__" in pq.read_schema(tmp_path / "0.parquet").names
+    with caplog.at_level(logging.WARNING):
+        data = read_features(tmp_path)
+    assert data.feature_names == ("bm25", "price", "extra")
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{tmp_path}: column '__index_level_0__' is left out: an index of rows is no feature, and "
+        "pandas writes none with index=False"
+    ]
+
+
+def test_an_index_is_known_by_its_name_where_pandas_did_not_say_so(tmp_path, caplog):
+    path = written(tmp_path, __index_level_0__=[5, 3, 9, 1])
+    assert read_features(path).feature_names == ("bm25", "price")
+    assert "'__index_level_0__' is left out" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "numbered",
+    [
+        lambda frame: frame.reset_index(),
+        lambda frame: pd.read_csv(io.StringIO(frame.to_csv())),
+        lambda frame: pl.DataFrame(frame).with_row_index(),
+        lambda frame: frame.set_axis(pd.Index(list("wxyz"), name="url")),
+    ],
+    ids=["reset_index", "csv", "polars", "a named index"],
+)
+def test_an_index_that_was_made_a_column_is_no_feature(numbered, caplog):
+    data = read_features(numbered(pd.DataFrame(ROWS)))
+    assert data.feature_names == ("bm25", "price")
+    assert "left out" in caplog.text
+
+
+def test_a_column_that_is_called_index_and_measures_something_stays(tmp_path, caplog):
+    data = read_features(written(tmp_path, index=[3, 3, 1, 3], level_1=[0.5, 1.5, 2.5, 3.5]))
+    assert data.feature_names == ("bm25", "price", "index", "level_1")
+    assert not caplog.records
+
+
+def test_an_index_of_queries_and_documents_is_kept_as_keys(tmp_path, caplog):
+    pd.DataFrame(ROWS).set_index(["query_id", "doc_id"]).to_parquet(tmp_path / "f.parquet")
+    data = read_features(tmp_path / "f.parquet")
+    assert data.pairs() == [("q2", "a"), ("q2", "b"), ("q1", "a"), ("q1", "c")]
+    assert not caplog.records
+
+
+def test_a_model_that_knows_an_index_by_name_gets_it(tmp_path, caplog):
+    path = written(tmp_path, __index_level_0__=[5, 3, 9, 1])
+    data = read_features(path, names=("__index_level_0__", "price"))
+    assert data.features[0].tolist() == [5, 1]
+    assert not caplog.records
+
+
+def test_names_of_folders_say_nothing_about_documents(tmp_path):
+    folder = tmp_path / "doc_id=5" / "query_id=7"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table(ROWS), folder / "part.parquet")
+    for path in (tmp_path, folder, folder / "part.parquet"):
+        assert read_features(path).pairs()[0] == ("q2", "a")
+    pq.write_table(pa.table(ROWS).drop_columns(["query_id"]), folder / "part.parquet")
+    with pytest.raises(DataError, match=r"'query_id' is missing.*no names of folders"):
+        read_features(tmp_path)
+
+
+def test_files_may_have_other_types_and_other_columns(tmp_path):
+    pq.write_table(pa.table({**ROWS, "age": [1, 2, 3, 4]}), tmp_path / "a.parquet")
+    other = {**ROWS, "query_id": ["x"] * 4, "doc_id": [1.0, 2.0, 3.0, 4.0], "price": [0.5] * 4}
+    pq.write_table(pa.table(other), tmp_path / "b.parquet")
+    data = read_features(tmp_path)
+    assert data.feature_names == ("bm25", "price", "age")
+    assert data.pairs()[-1] == ("x", "4")
+    assert np.isnan(data.features[4:, 2]).all()
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["1.5", "2.5", "3.5", "4.5"]).cast(pa.decimal128(10, 2)),
+        pa.array([1.5, 2.5, 3.5, 4.5]).dictionary_encode(),
+        pa.array(np.array([1.5, 2.5, 3.5, 4.5], np.float16)),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_numbers_of_every_kind_are_features(column):
+    data = read_features(pa.table({**ROWS, "bm25": column}))
+    assert sorted(data.features[:, 0].tolist()) == [1.5, 2.5, 3.5, 4.5]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
+)
+def test_ids_of_every_kind_of_text_are_read(kind):
+    column = pa.array(ROWS["query_id"])
+    column = column.dictionary_encode() if pa.types.is_dictionary(kind) else column.cast(kind)
+    assert read_features(pa.table({**ROWS, "query_id": column})).query_ids.tolist() == ["q2", "q1"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"bm25": pa.array([0, 1, 2, 3], pa.timestamp("s"))}, "'bm25' holds timestamp"),
+        ({"bm25": [{"a": 1}] * 4}, "'bm25' holds struct<a: int64>; features are numbers"),
+        ({"doc_id": [[1], [2], [3], [4]]}, "int64>; ids are text or numbers"),
+        ({"doc_id": [b"\xff", b"a", b"b", b"c"]}, "'doc_id' holds what is no text"),
+        ({"doc_id": [1.0, float("nan"), 2.0, 3.0]}, "row 1 has no doc_id"),
+        ({"features": [[["a"]]] * 4}, "column 'features' holds list"),
+        ({"bm25": [1e300, 0.0, 0.0, 0.0]}, "bm25 of document 'a' of query 'q2' is inf"),
+    ],
+)
+def test_types_that_are_no_features_are_named_in_files_and_frames(tmp_path, changed, words):
+    table = pa.table({**ROWS, **changed})
+    pq.write_table(table, tmp_path / "features.parquet")
+    for given in (table, tmp_path / "features.parquet"):
+        with pytest.raises(DataError) as caught:
+            read_features(given)
+        assert words in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_more_rows_than_fit_into_memory_are_refused_before_they_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory_limits, "memory_of_machine", lambda: 10**6)
+    rows = 2 * 10**5
+    table = pa.table({"query_id": ["q"] * rows, "doc_id": ["d"] * rows, "x": np.zeros(rows)})
+    pq.write_table(table, tmp_path / "bomb.parquet")
+    assert (tmp_path / "bomb.parquet").stat().st_size < 10_000
+    monkeypatch.setattr(pq.ParquetFile, "read", None)
+    with pytest.raises(DataError, match=r"bomb\.parquet: its values would take .* of memory"):
+        read_features(tmp_path / "bomb.parquet")
+
+
+def test_one_long_id_does_not_take_all_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory_limits, "memory_of_machine", lambda: 10**9)
+    rows = 1_000
+    names = ["x" * 10**6, *(str(n) for n in range(rows - 1))]
+    table = pa.table({"query_id": ["q"] * rows, "doc_id": names, "x": np.zeros(rows)})
+    pq.write_table(table, tmp_path / "long.parquet")
+    with pytest.raises(DataError, match=r"doc_id of 1,000,000 characters would take 4\.0 GB"):
+        read_features(tmp_path / "long.parquet")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "letor"])
+def test_damaged_files_are_refused_or_read(tmp_path, kind):
+    path = tmp_path / ("features.parquet" if kind == "parquet" else "features.txt")
+    if kind == "parquet":
+        pq.write_table(pa.table(ROWS), path, compression="none")
+    else:
+        write_letor(Dataset.from_arrays([[0.5, 1.0]] * 4, ["q"] * 4, [0, 1, 0, 2]), path)
+    whole, draw, said = path.read_bytes(), random.Random(0), []
+    for number in range(80):
+        damaged = bytearray(whole)
+        for _ in range(draw.choice([1, 1, 4])):
+            damaged[draw.randrange(len(damaged))] = draw.randrange(256)
+        if number % 5 == 0:
+            del damaged[draw.randrange(len(damaged)) :]
+        target = tmp_path / f"{number}{path.suffix}"
+        target.write_bytes(damaged)
+        try:
+            assert not np.isinf(read_features(target).features).any()
+        except DataError as error:
+            said.append(str(error))
+    assert len(said) > 20
+    assert not any("\n" in sentence for sentence in said)

@@ -21,6 +21,7 @@ NAMES = (
     "connectivity",
     "curves",
     "logging ranker",
+    "leakage",
     "joint learning",
     "confounding",
     "independent clicks",

@@ -163,7 +163,7 @@ def test_predict_before_fit_is_refused(rows):
 
 def test_predict_with_another_number_of_features_is_refused(rows):
     ranker = ClickRanker(**QUICK).fit(**rows)
-    with pytest.raises(DataError, match="3 features; the scaling was learned on 4"):
+    with pytest.raises(DataError, match="X has 3 features, but ClickRanker is expecting 4"):
         ranker.predict(rows["X"][:, :3])
 
 

@@ -300,7 +300,6 @@ def test_validation_data_need_grades(log, dataset):
             "method grounded makes one ranker of several: scores that go through an elu do not add "
             "up to those of a network",
         ),
-        ({"depth": 3}, "a training has no option 'depth'"),
         ({"validation": 1.0}, "validation is a share between 0 and 1, not 1.0"),
         ({"validation": -0.1}, "validation is a share between 0 and 1, not -0.1"),
         (
@@ -528,3 +527,13 @@ def test_a_ranking_svm_that_goes_on_says_the_same_of_itself(log, dataset, tmp_pa
     assert np.array_equal(first.predict(dataset), again.predict(dataset))
     assert first.training == again.training
     assert first.training["C"] == 10.0
+
+
+def test_a_setting_that_there_is_not_is_answered_with_those_there_are(log, dataset):
+    with pytest.raises(SettingsError) as caught:
+        fit(log, dataset, stepz=3)
+    assert str(caught.value).startswith(
+        "there is no setting 'stepz' (did you mean steps?); there are method, ranker, settings"
+    )
+    with pytest.raises(SettingsError, match="there is no setting 'depth'; there are method"):
+        fit(log, dataset, settings=QUICK, depth=3)

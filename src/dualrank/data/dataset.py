@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualrank.data.catalogue import Catalogue
+from dualrank.data.feature_rows import FeatureRows
+from dualrank.data.frames import is_frame, to_table
 from dualrank.errors import DataError
 
 
@@ -39,7 +42,7 @@ class Dataset:
     @classmethod
     def from_arrays(
         cls,
-        features: ArrayLike,
+        features: ArrayLike | Any,
         qid: ArrayLike,
         grades: ArrayLike | None = None,
         *,
@@ -49,9 +52,13 @@ class Dataset:
     ) -> Dataset:
         """Build a data set from arrays with one row per document, rows of a query together.
 
-        A feature that is nan is missing, which trees can learn from, and networks not.
+        A feature that is nan is missing, which trees can learn from, and networks not. Features may
+        be a data frame, whose columns then give them their names.
         """
-        matrix = np.ascontiguousarray(features, dtype=np.float32)
+        if is_frame(features):
+            rows = FeatureRows.of(to_table(features, "the features"), "the features", keys=())
+            features, feature_names = rows.matrix, feature_names or rows.names
+        matrix = _matrix(features)
         if matrix.ndim != 2:
             raise DataError(
                 f"features must be a matrix of documents by features, not of {matrix.ndim} "
@@ -108,6 +115,21 @@ class Dataset:
                 f"above the declared maximum of {max_grade:g}"
             )
         return replace(self, grades=values, max_grade=highest if max_grade is None else max_grade)
+
+    def with_features(self, names: Sequence[str] | None) -> Dataset:
+        """The same documents with the features of these names, in this order.
+
+        Where either has no names, the features are taken to be those already.
+        """
+        own = self.feature_names
+        if names is None or own is None or tuple(names) == own:
+            return self
+        missing = [name for name in names if name not in own]
+        if missing:
+            raise DataError(f"{self.source}: feature {missing[0]!r} is missing")
+        columns = [own.index(name) for name in names]
+        matrix = np.ascontiguousarray(self.features[:, columns])
+        return replace(self, features=matrix, feature_names=tuple(names))
 
     def filled(self) -> Dataset:
         """The same documents with the mean of a feature where it is missing; 0 where it always is.
@@ -202,6 +224,13 @@ class Dataset:
             grades=None if self.grades is None else self.grades[documents],
             doc_ids=None if self.doc_ids is None else self.doc_ids[documents],
         )
+
+
+def _matrix(features: Any) -> NDArray[np.float32]:
+    try:
+        return np.ascontiguousarray(features, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"features must be numbers, documents by features ({error})") from error
 
 
 def concatenate(datasets: Sequence[Dataset]) -> Dataset:

@@ -9,12 +9,14 @@ from typing import Any
 
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
+from dualrank.data.inputs import log_and_dataset
 from dualrank.diagnostics.agreement import curves
 from dualrank.diagnostics.click_dependence import click_dependence
 from dualrank.diagnostics.confounding import confounding
 from dualrank.diagnostics.connectivity import connectivity
 from dualrank.diagnostics.facts import LogFacts, Progress
 from dualrank.diagnostics.joint_learning import joint_learning
+from dualrank.diagnostics.leakage import leakage
 from dualrank.diagnostics.logging_ranker import logging_ranker
 from dualrank.diagnostics.point import Point, plain
 from dualrank.diagnostics.sample import sample
@@ -29,6 +31,7 @@ POINTS: tuple[Callable[[LogFacts], Point], ...] = (
     connectivity,
     curves,
     logging_ranker,
+    leakage,
     joint_learning,
     confounding,
     click_dependence,
@@ -74,8 +77,8 @@ class Diagnosis:
 
 
 def diagnose(
-    log: ClickLog,
-    dataset: Dataset | None = None,
+    log: ClickLog | Any,
+    dataset: Dataset | Any | None = None,
     *,
     trained: TrainedPair | None = None,
     seed: int = 0,
@@ -83,9 +86,11 @@ def diagnose(
 ) -> Diagnosis:
     """Ask every question of a log; with the features of its documents, also those about learning.
 
+    Both may be files or data frames.
     These compare two rankers: those that were `trained` on the log already, or else two small ones
     that are trained for the purpose. `progress` hears what is done and how much there is.
     """
+    log, dataset = log_and_dataset(log, dataset)
     if log.lists.depth < 2:
         raise DataError("the lists show one position only; there is no position bias to correct")
     if dataset is not None and log.lists.documents.max() >= dataset.document_count:

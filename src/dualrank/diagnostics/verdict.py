@@ -111,10 +111,12 @@ def _cautions(points: Mapping[str, Point]) -> list[str]:
         "independent clicks": "clicks of a session depend on each other",
         "trust in the top": "users trust the top beyond examining it",
         "sample": "corrections may overfit",
+        "leakage": "a feature may give away the position",
         "drift": "examination differs between parts of the log",
         "traffic": "some clicks look like a machine's",
     }
-    minded = [said for name, said in words.items() if points[name].status in ("warning", "failed")]
+    bad = {name for name, point in points.items() if point.status in ("warning", "failed")}
+    minded = [said for name, said in words.items() if name in bad]
     if not minded:
         return []
     listed = " and ".join(filter(None, [", ".join(minded[:-1]), minded[-1]]))

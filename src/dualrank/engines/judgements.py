@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.clicks.models.registry import MODELS
 from dualrank.data.click_log import ClickLog
+from dualrank.data.inputs import log_from
 from dualrank.engines.grades import GRADES, check_grades, cut_into_grades
 from dualrank.engines.judgement_files import format_of, write_judgements
 from dualrank.errors import DataError, SettingsError
@@ -72,7 +74,7 @@ class Judgements:
 
 
 def judge(
-    log: ClickLog,
+    log: ClickLog | Any,
     *,
     by: str = CLICKS,
     propensity: Propensity | None = None,
@@ -84,9 +86,10 @@ def judge(
 
     `by` is `clicks`, with the examination of `propensity` or one that is harvested from the log, or
     a click model (`ubm`, `dbn`, `dbn:attraction` …). Relevance is cut into whole-number grades
-    where the least order is lost.
+    where the least order is lost. The log may be a file or a data frame.
     """
     check_options(by=by, propensity=propensity, min_sessions=min_sessions, grades=grades)
+    log = log_from(log)
     if log.catalogue is None:
         raise DataError("this log does not know the names of its documents")
     if by != CLICKS:

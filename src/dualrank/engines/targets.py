@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from dualrank.data.inputs import dataset_from, log_and_dataset
 from dualrank.engines.debiased_labels import to_letor
 from dualrank.engines.elasticsearch import to_elasticsearch
 from dualrank.engines.lightgbm_model import to_lightgbm
@@ -32,10 +33,18 @@ TARGETS: dict[str, Target] = {
 def export(model: Model, to: str | Target, out: str | Path, **given: Any) -> Written:
     """Write a model for another program; what else is given are the fields of `Export`.
 
-    `to` names a target, or is one: a function from `Export` to `Written`.
+    `to` names a target, or is one: a function from `Export` to `Written`. `documents` and `log` may
+    be files or data frames.
     """
     if isinstance(to, str):
         if to not in TARGETS:
             raise SettingsError(f"there is no target {to!r}; there are {', '.join(TARGETS)}")
         to = TARGETS[to]
+    documents, log = given.get("documents"), given.get("log")
+    if documents is not None:
+        known = {"names": model.feature_names, "count": model.scaler.input_count}
+        documents = dataset_from(documents, **known).with_features(model.feature_names)
+        given["documents"] = documents
+    if log is not None:
+        given["log"] = log_and_dataset(log, documents)[0]
     return to(Export(model, Path(out), **given))

@@ -17,12 +17,13 @@ metric, by `no_relevant`:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualrank.data.dataset import Dataset
+from dualrank.data.inputs import judged_from, scores_from
 from dualrank.data.ranking import rank_segments
 from dualrank.errors import DataError, SettingsError
 from dualrank.evaluation import formulas
@@ -144,29 +145,35 @@ class Evaluator:
 
 
 def evaluate(
-    scores: ArrayLike,
-    dataset: Dataset,
+    scores: ArrayLike | Any,
+    dataset: Dataset | Any,
     metrics: str | Metric | Iterable[str | Metric] = PAPER_METRICS,
     *,
     no_relevant: NoRelevant = "zero",
 ) -> dict[str, float]:
     """The mean of each metric over the queries of a data set, for one score per document.
 
-    Who evaluates one data set many times keeps an `Evaluator` instead.
+    The data set may be a data frame with `query_id` and `grade`: there is one score for each of its
+    rows. Scores may be one too, with `query_id`, `doc_id` and `score`; documents that it leaves out
+    come last. Who evaluates one data set many times keeps an `Evaluator` instead.
 
     >>> data = Dataset.from_arrays([[0.0]] * 3, qid=[1, 1, 2], grades=[0, 2, 1])
     >>> evaluate([0.1, 0.9, 0.5], data, ["ndcg@10", "mrr"])
     {'ndcg@10': 1.0, 'mrr': 1.0}
     """
-    return Evaluator(dataset, metrics, no_relevant=no_relevant)(scores)
+    judged, order = judged_from(dataset)
+    evaluator = Evaluator(judged, metrics, no_relevant=no_relevant)
+    return evaluator(scores_from(scores, judged, order))
 
 
 def evaluate_per_query(
-    scores: ArrayLike,
-    dataset: Dataset,
+    scores: ArrayLike | Any,
+    dataset: Dataset | Any,
     metrics: str | Metric | Iterable[str | Metric] = PAPER_METRICS,
     *,
     no_relevant: NoRelevant = "zero",
 ) -> dict[str, NDArray[np.float64]]:
     """The values of each metric, one per query; what `fisher_test` compares."""
-    return Evaluator(dataset, metrics, no_relevant=no_relevant).per_query(scores)
+    judged, order = judged_from(dataset)
+    evaluator = Evaluator(judged, metrics, no_relevant=no_relevant)
+    return evaluator.per_query(scores_from(scores, judged, order))

@@ -1,8 +1,8 @@
-"""The scikit-learn style estimator, for people who hold arrays."""
+"""The scikit-learn style estimator, for people who hold arrays or a data frame."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,8 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.errors import DataError
+from dualrank.evaluation.click_check import ClickCheck
+from dualrank.learning.feature_matrix import FeatureMatrix, RowsError, take_apart
 from dualrank.learning.fit import fit
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN
@@ -18,8 +20,16 @@ from dualrank.rankers.ranker import RankerSettings
 
 try:  # What scikit-learn's own tools ask of an estimator; fitting and predicting do without.
     from sklearn.base import BaseEstimator
+    from sklearn.exceptions import NotFittedError as _NotFitted
 except ImportError:
     BaseEstimator = object
+
+    class _NotFitted(ValueError, AttributeError):  # type: ignore[no-redef]  # noqa: N818
+        pass
+
+
+class NotFittedError(DataError, _NotFitted):
+    """A `ClickRanker` was asked before it was fitted; scikit-learn's error of this name, too."""
 
 
 class ClickRanker(BaseEstimator):
@@ -27,8 +37,12 @@ class ClickRanker(BaseEstimator):
 
     Each row of `X` is a document that was displayed; rows with the same `qid` are one displayed
     list, `position` (from 1) tells where the document stood, and `clicks` whether it was clicked.
+    `X` is a matrix or a data frame (pandas, polars, Arrow). Of a frame, `qid` and `position` may
+    also be the names of columns, which are then no features.
+
     After `fit`, `model_` is the trained model and `examination_` the propensity curve, if the
-    method has one.
+    method has one. `n_features_in_` is the number of features, and `feature_names_in_` their names,
+    where `X` was a frame: `predict` refuses others, or another order, as scikit-learn does.
 
     - `method` is the correction for position, such as `dla`, `naive` or `auto` (see `Plan`).
     - `hidden` are the sizes of the hidden layers of a network, where no `ranker` is given.
@@ -43,7 +57,20 @@ class ClickRanker(BaseEstimator):
       keeps the last.
     - `scaling` of features is `standard`, `minmax`, `log` or `none`; trees have no need of it.
     - `seed` decides everything random.
+
+    `GridSearchCV` compares settings by `score`, on queries that were held out. Where `qid` and
+    `position` are columns, nothing else is needed:
+
+        search = GridSearchCV(ClickRanker(), {"method": ["dla", "naive"]}, cv=GroupKFold(5))
+        search.fit(frame, clicks, groups=frame["qid"], qid="qid", position="position")
+
+    As arrays they reach `score` by scikit-learn's metadata routing, which is switched on by
+    `sklearn.set_config(enable_metadata_routing=True)`.
     """
+
+    # Which arguments are routed to whom: what else scikit-learn would ask of every user.
+    __metadata_request__fit: ClassVar = {"qid": True, "position": True}
+    __metadata_request__score: ClassVar = {"qid": True, "position": True}
 
     def __init__(
         self,
@@ -73,10 +100,16 @@ class ClickRanker(BaseEstimator):
         self.seed = seed
 
     def fit(
-        self, X: ArrayLike, clicks: ArrayLike, *, qid: ArrayLike, position: ArrayLike
+        self,
+        X: ArrayLike | Any,
+        clicks: ArrayLike,
+        *,
+        qid: ArrayLike | str,
+        position: ArrayLike | str,
     ) -> ClickRanker:
         """Train on displayed lists; rows may come in any order."""
-        dataset, log = _lists_from_rows(X, clicks, qid, position)
+        given, columns = take_apart(X, {"qid": qid, "position": position})
+        dataset, log = _lists_from_rows(given, clicks, columns["qid"], columns["position"])
         self.model_ = fit(
             log,
             dataset,
@@ -92,41 +125,82 @@ class ClickRanker(BaseEstimator):
             seed=self.seed,
         )
         self.n_features_in_ = dataset.feature_count
+        if given.names is not None:
+            self.feature_names_in_ = np.array(given.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        # Columns of X that are no features, so that frames with them are understood later.
+        named = {"qid": qid, "position": position}
+        self.columns_ = {name: of for name, of in named.items() if isinstance(of, str)}
         learned = self.model_.propensity
         self.examination_ = None if learned is None else learned.examination
         return self
 
-    def predict(self, X: ArrayLike) -> NDArray[np.float32]:
+    def predict(self, X: ArrayLike | Any) -> NDArray[np.float32]:
         """One score per row; higher is better."""
-        model: Any = getattr(self, "model_", None)
-        if model is None:
-            raise DataError("this ClickRanker is not fitted yet; call fit first")
-        return model.predict(np.asarray(X, dtype=np.float32))
+        self._require_fitted()
+        given = FeatureMatrix.of(X, list(self.columns_.values()))
+        given.check(self.n_features_in_, getattr(self, "feature_names_in_", None))
+        return self.model_.predict(given.values)
+
+    def score(
+        self,
+        X: ArrayLike | Any,
+        clicks: ArrayLike,
+        *,
+        qid: ArrayLike | str | None = None,
+        position: ArrayLike | str | None = None,
+    ) -> float:
+        """How much better the scores explain these clicks than position alone does.
+
+        It is the gain in log-likelihood per click, position accounted for (see `click_check`): 0
+        says that nothing was learned, and methods can be compared by it, since a ranker gains
+        nothing by having learned the position. Lists must be of queries that were not learned from.
+        """
+        self._require_fitted()
+        named = {"qid": qid, "position": position}
+        wanted = {name: self.columns_.get(name) if of is None else of for name, of in named.items()}
+        missing = [name for name, of in wanted.items() if of is None]
+        if missing:
+            raise RowsError(
+                f"score needs {' and '.join(missing)}: give them as arrays, or as columns of X in "
+                "fit; scikit-learn's tools hand arrays on after "
+                "sklearn.set_config(enable_metadata_routing=True)"
+            )
+        given, columns = take_apart(X, wanted)
+        given.check(self.n_features_in_, getattr(self, "feature_names_in_", None))
+        dataset, log = _lists_from_rows(given, clicks, columns["qid"], columns["position"])
+        scores = self.model_.predict(dataset)
+        return ClickCheck(log).lead(scores, over=np.zeros(len(scores))).gain
+
+    def _require_fitted(self) -> None:
+        if getattr(self, "model_", None) is None:
+            raise NotFittedError("this ClickRanker is not fitted yet; call fit first")
 
 
 def _lists_from_rows(
-    X: ArrayLike, clicks: ArrayLike, qid: ArrayLike, position: ArrayLike
+    given: FeatureMatrix, clicks: ArrayLike, qid: ArrayLike, position: ArrayLike
 ) -> tuple[Dataset, ClickLog]:
-    matrix, queries = np.asarray(X, dtype=np.float32), np.asarray(qid)
+    matrix, queries = given.values, np.asarray(qid)
     positions, clicked = np.asarray(position), np.asarray(clicks)
     for name, values in (("clicks", clicked), ("qid", queries), ("position", positions)):
         if values.shape != (len(matrix),):
-            raise DataError(f"{name} has shape {values.shape}, but X has {len(matrix)} rows")
+            raise RowsError(f"{name} has shape {values.shape}, but X has {len(matrix)} rows")
     if not np.issubdtype(positions.dtype, np.integer):
-        raise DataError("position holds numbers that are not whole; positions are 1, 2, 3 …")
+        raise RowsError("position holds numbers that are not whole; positions are 1, 2, 3 …")
     if not np.isin(clicked, (0, 1)).all():
-        raise DataError("clicks holds values other than 0 and 1")
+        raise RowsError("clicks holds values other than 0 and 1")
     bad = np.argwhere(np.isinf(matrix))
     if len(bad):
-        raise DataError(f"row {bad[0, 0]} of features holds an infinity")
+        raise RowsError(f"row {bad[0, 0]} of features holds an infinity")
     order = np.lexsort((positions, queries))
-    dataset = Dataset.from_arrays(matrix[order], queries[order])
+    dataset = Dataset.from_arrays(matrix[order], queries[order], feature_names=given.names)
     starts = np.repeat(dataset.offsets[:-1], dataset.lengths)
     expected = np.arange(len(order)) - starts + 1
     wrong = np.flatnonzero(positions[order] != expected)
     if len(wrong):
         row = order[wrong[0]]
-        raise DataError(
+        raise RowsError(
             f"row {row}: query {str(queries[row])!r} has position {positions[row]} where "
             f"{expected[wrong[0]]} was expected; positions are 1, 2, 3 … in every query"
         )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
+from dualrank.data.inputs import log_and_dataset
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.dual_estimate import check_refits, estimate_by_dual_learning
 from dualrank.learning.likelihood_estimate import estimate_by_likelihood
@@ -17,7 +18,7 @@ from dualrank.propensity.estimators import ESTIMATORS, Estimator, estimate, requ
 from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.ranker import RankerSettings
-from dualrank.settings import TrainingSettings
+from dualrank.settings import TrainingSettings, settings_with
 
 LIKELIHOODS = ("likelihood", "grounded")
 TRAINED = ("regression-em", "dla", *LIKELIHOODS)
@@ -35,8 +36,8 @@ class Estimates:
 
 
 def estimate_propensities(
-    log: ClickLog,
-    dataset: Dataset | None = None,
+    log: ClickLog | Any,
+    dataset: Dataset | Any | None = None,
     *,
     methods: Sequence[str | Estimator] | None = None,
     ranker: RankerSettings | None = None,
@@ -46,14 +47,17 @@ def estimate_propensities(
     settings: TrainingSettings | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
+    **options: Any,
 ) -> Estimates:
     """Estimate examination by every method, or by those that are named or given as functions.
 
     Whoever names `randomisation` says that the lists were shuffled; otherwise the log must show it.
     `ranker` is what regression-EM (by default linear), dual learning and likelihood (by default a
-    network) score documents with. `settings` are for the latter, `refits` for the intervals of dual
-    learning.
+    network) score documents with. `settings` are for the latter, or given directly (`steps=500`);
+    `refits` are for the intervals of dual learning. Log and features may be files or data frames.
     """
+    settings = settings_with(settings or TrainingSettings(seed=seed), options)
+    log, dataset = log_and_dataset(log, dataset)
     for method in methods or ():
         if isinstance(method, str) and method not in METHODS:
             raise SettingsError(f"there is no estimator {method!r}; there are {', '.join(METHODS)}")
@@ -76,13 +80,12 @@ def estimate_propensities(
             return estimate_by_regression_em(
                 grouped, dataset, ranker=ranker, resamples=resamples, seed=seed
             )
-        training = settings or TrainingSettings(seed=seed)
         if method in LIKELIHOODS:
             return estimate_by_likelihood(
-                log, dataset, str(method), ranker=ranker, settings=training, progress=progress
+                log, dataset, str(method), ranker=ranker, settings=settings, progress=progress
             )
         return estimate_by_dual_learning(
-            log, dataset, ranker=ranker, settings=training, refits=refits, progress=progress
+            log, dataset, ranker=ranker, settings=settings, refits=refits, progress=progress
         )
 
     for method in METHODS if methods is None else dict.fromkeys(methods):

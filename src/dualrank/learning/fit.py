@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
+from dualrank.data.features import read_features
+from dualrank.data.frames import is_frame
+from dualrank.data.inputs import dataset_from, log_and_dataset
 from dualrank.errors import SettingsError
 from dualrank.learning.auto import fit_best
 from dualrank.learning.feedback import Feedback
@@ -18,8 +22,8 @@ from dualrank.learning.valued import fit_valued
 
 
 def fit(
-    source: ClickLog | Feedback,
-    dataset: Dataset,
+    source: ClickLog | Feedback | Any,
+    dataset: Dataset | Any,
     plan: Plan | None = None,
     *,
     start: Model | None = None,
@@ -33,7 +37,8 @@ def fit(
     What is asked for is a `Plan`, or its fields as keywords: `fit(log, data, method="dla",
     ranker=DNN((64, 32)), validation=judged)`; settings of the loop may be given directly
     (`steps=500`). `source` is a log, or any source of labels over the documents of `dataset`
-    (`SimulatedClicks`, `Judgments`, or one's own), from which no clicks can be held out.
+    (`SimulatedClicks`, `Judgments`, or one's own), from which no clicks can be held out. Logs,
+    features and judged queries may also be files or data frames.
 
     With weights of `events` the method learns its propensity from clicks, and a second ranker
     learns from what the events are worth (`learning/valued.py`).
@@ -44,7 +49,18 @@ def fit(
     goes on from `checkpoint` where there is one. `progress` hears how far it is, `watch` sees the
     loop after every step.
     """
+    if _is_labels(source):
+        dataset = dataset_from(dataset)
+    else:
+        source, dataset = log_and_dataset(source, dataset)
+    if start is not None:
+        dataset = dataset.with_features(start.feature_names)
+    if is_frame(options.get("validation")):
+        options["validation"] = read_features(options["validation"], names=dataset.feature_names)
     plan = (plan or Plan()).with_options(**options)
+    if isinstance(plan.validation, Dataset):
+        judged = plan.validation.with_features(dataset.feature_names)
+        plan = replace(plan, validation=judged)
     check_source(source, dataset)
     path = None if checkpoint is None else Path(checkpoint)
     if plan.events is not None:
@@ -69,3 +85,8 @@ def fit(
             "method auto trains its candidates anew, on a log, and chooses by clicks held out of it"
         )
     return fit_best(source, dataset, plan, checkpoint=path, progress=progress, watch=watch)[0]
+
+
+def _is_labels(source: Any) -> bool:
+    """Whether labels are drawn from this, rather than read."""
+    return not isinstance(source, ClickLog) and hasattr(source, "lists")

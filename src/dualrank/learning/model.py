@@ -15,6 +15,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from dualrank.data.dataset import Dataset
+from dualrank.data.feature_rows import by_query
+from dualrank.data.frames import is_frame
+from dualrank.data.inputs import rows_from
 from dualrank.data.scaling import Scaler
 from dualrank.errors import CheckpointError, DataError
 from dualrank.propensity.propensity import Propensity
@@ -40,14 +43,45 @@ class Model:
     kind: str = "dnn"
     """The kind of ranker, by which a model directory is read again."""
 
-    def predict(self, data: Dataset | NDArray[np.floating]) -> NDArray[np.float32]:
-        """One score per document; higher is better."""
+    def predict(self, data: Dataset | NDArray[np.floating] | Any) -> NDArray[np.float32]:
+        """One score per document, in the order that they are given in; higher is better.
+
+        Of a data frame, or a data set with names, the features are taken that the model knows by
+        name, in its own order. A frame has a row per document, and needs `query_id` only for
+        rankers that see whole lists.
+        """
+        if is_frame(data):
+            return self._predict_rows(data)
+        offsets = None
         if isinstance(data, Dataset):
-            features, offsets = data.features, data.offsets
+            features, offsets = data.with_features(self.feature_names).features, data.offsets
         else:
-            features, offsets = np.asarray(data, np.float32), None
-            if self.ranker.by_list:
-                raise DataError("this ranker sees whole lists: give a Dataset, which tells them")
+            try:
+                features = np.asarray(data, np.float32)
+            except (TypeError, ValueError, OverflowError) as error:
+                raise DataError(
+                    f"features are a Dataset, a data frame or a matrix of numbers ({error})"
+                ) from error
+        return self._predict(features, offsets)
+
+    def _predict_rows(self, frame: Any) -> NDArray[np.float32]:
+        rows = rows_from(frame, names=self.feature_names, count=self.scaler.input_count)
+        if not self.ranker.by_list or rows.queries is None:
+            return self._predict(rows.matrix, None)
+        order = by_query(rows.queries)
+        queries = rows.queries[order]
+        starts = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1]])
+        scores = np.empty(len(order), np.float32)
+        scores[order] = self._predict(rows.matrix[order], np.append(starts, len(order)))
+        return scores
+
+    def _predict(
+        self, features: NDArray[np.float32], offsets: NDArray[np.int64] | None
+    ) -> NDArray[np.float32]:
+        if offsets is None and self.ranker.by_list:
+            raise DataError(
+                "this ranker sees whole lists: give a Dataset, or a data frame with query_id"
+            )
         if features.ndim != 2:
             raise DataError(f"features must be a matrix, not of {features.ndim} dimensions")
         if not self.ranker.takes_missing:

@@ -23,7 +23,7 @@ from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.kinds import kind_of_ranker
 from dualrank.rankers.network import DNN
 from dualrank.rankers.ranker import RankerSettings
-from dualrank.settings import Suited, TrainingSettings
+from dualrank.settings import Suited, TrainingSettings, require_known
 
 OPTIONS = ("propensity", "position_model", "context", "click_model", "min_sessions", "loss")
 """What some methods take, and others do not."""
@@ -182,11 +182,9 @@ class Plan:
 
     def with_options(self, **options: Any) -> Plan:
         """The same plan with other options: those of a plan, or of its settings."""
-        of_settings = {f.name for f in fields(TrainingSettings)}
-        known = {f.name for f in fields(Plan)}
-        for name in options:
-            if name not in known | of_settings:
-                raise SettingsError(f"a training has no option {name!r}")
+        of_settings = [f.name for f in fields(TrainingSettings)]
+        known = [f.name for f in fields(Plan)]
+        require_known(options, [*known, *of_settings])
         plan = {name: value for name, value in options.items() if name in known}
         inner = {name: value for name, value in options.items() if name not in known}
         if inner:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.clicks.sampling import sample_sessions
 from dualrank.data.catalogue import Catalogue
 from dualrank.data.click_log import ClickLog
+from dualrank.data.inputs import log_from
 from dualrank.data.lists import RankedLists
 from dualrank.errors import DataError, SettingsError
 
@@ -70,8 +71,9 @@ class ClickModel(ABC):
     def fitted(self, fitted: Fitted) -> None:
         self._fitted = fitted
 
-    def fit(self, log: ClickLog) -> Self:
-        """Read the parameters off a log."""
+    def fit(self, log: ClickLog | Any) -> Self:
+        """Read the parameters off a log, which may be a file or a data frame."""
+        log = log_from(log)
         if log.sessions == 0:
             raise DataError("the log has no sessions to fit a click model on")
         self.fitted = self._fit(log)
@@ -98,16 +100,17 @@ class ClickModel(ABC):
         pages = self.browse(lists, catalogue)
         return pages.marginal() if clicks is None else pages.conditional(clicks)
 
-    def log_likelihood(self, log: ClickLog) -> float:
+    def log_likelihood(self, log: ClickLog | Any) -> float:
         """The log probability (natural) of all clicks and skips of a log."""
-        return -float(self._surprise(log).sum())
+        return -float(self._surprise(log_from(log)).sum())
 
-    def perplexity(self, log: ClickLog, *, given_clicks: bool = False) -> Perplexity:
+    def perplexity(self, log: ClickLog | Any, *, given_clicks: bool = False) -> Perplexity:
         """How well clicks are predicted rank by rank.
 
         Usually that is before the session begins, from P(c_k = 1); `given_clicks` predicts each
         from those above it, with P(c_k = 1 | c_1 … c_(k−1)).
         """
+        log = log_from(log)
         shown = displays(log)[:, : self.fitted.depth]
         if given_clicks:
             surprise = self._surprise(log)

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
-
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
+from dualrank.data.features import read_features
+from dualrank.data.frames import to_table
 from dualrank.data.log.assembly import assemble
 from dualrank.data.log.columns import find_columns
 from dualrank.data.log.engine import MEMORY_LIMIT, DuckDBEngine
@@ -30,7 +30,7 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 def read_log(
     log: Paths | Any,
-    dataset: Dataset | None = None,
+    dataset: Dataset | Any | None = None,
     *,
     events: Paths | None = None,
     actions: Sequence[str] = ("click",),
@@ -41,8 +41,9 @@ def read_log(
     """Read a click log: one row per displayed document, or a reduced log that was saved.
 
     `log` is a Parquet, CSV or JSON lines file (`.gz` and `.zst` too), a folder of them, a pattern
-    such as `clicks/2024-*.parquet`, several of these, or a data frame that Arrow can read. With a
-    `dataset` the log points to its documents; without, to a catalogue of its own.
+    such as `clicks/2024-*.parquet`, several of these, or a data frame (pandas, polars, Arrow). With
+    a `dataset`, or features that `read_features` reads, the log points to its documents; without,
+    to a catalogue of its own.
 
     How it is read is said by the fields of `LogOptions`, as keywords (`columns={"doc_id": "item"}`,
     `contexts=["device"]`, `first_position=0`, `max_bad_share=0.01` …), or by one made before.
@@ -56,6 +57,8 @@ def read_log(
     DuckDB does the work within `memory`, and on disk beyond it.
     """
     options = replace(options or LogOptions(), **settings)
+    if dataset is not None and not isinstance(dataset, Dataset):
+        dataset = read_features(dataset)
     source = find_source(log) if _is_path(log) else None
     before: Mapping[str, float] = {}
     saved = _saved_files(source)
@@ -78,7 +81,7 @@ def read_log(
             if source is None:
                 if events is not None:
                     raise SettingsError("events go with files of UBI queries")
-                engine.register(_table(log))
+                engine.register(to_table(log, "the log"))
                 columns, name = find_columns(engine.types("log"), options), "the log"
                 problems: Sequence[Problem] = ()
             else:
@@ -132,10 +135,3 @@ def _is_path(log: Any) -> bool:
     if isinstance(log, str | os.PathLike):
         return True
     return isinstance(log, list | tuple) and all(isinstance(p, str | os.PathLike) for p in log)
-
-
-def _table(frame: Any) -> pa.Table:
-    try:
-        return frame if isinstance(frame, pa.Table) else pa.table(frame)
-    except (TypeError, ValueError, pa.ArrowInvalid) as error:
-        raise DataError(f"the log is no data frame that Arrow can read ({error})") from error
