@@ -73,7 +73,7 @@ def reduce(
     if engine == "duckdb" and master is not None:
         raise SettingsError("--master is Spark's; give it with --engine spark")
     try:
-        with one_bar(f"reading {Path(log).name}"):
+        with one_bar(f"reading {Path(log).name}") as report:
             if engine == "spark":
                 from dualrank.data.log.spark import read_log_on_spark
 
@@ -88,6 +88,7 @@ def reduce(
                     actions=tuple(action or ("click",)),
                     memory=memory or MEMORY_LIMIT,
                     options=options,
+                    progress=report,
                 )
     except BadLogError as error:
         reading = error.reading

@@ -88,8 +88,8 @@ def open_log(log: str, dataset: Dataset | None, options: LogOptions) -> ClickLog
     """Read a log as these options say, with a bar."""
     from dualrank.data.log.read_log import read_log
 
-    with one_bar(f"reading {Path(log).name}"):
-        return read_log(log, dataset, options=options)
+    with one_bar(f"reading {Path(log).name}") as report:
+        return read_log(log, dataset, options=options, progress=report)
 
 
 @contextmanager

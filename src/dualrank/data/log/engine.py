@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import replace
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import duckdb
 import pyarrow as pa
 
 from dualrank.data.log.log_format import Source
+from dualrank.data.log.scratch import ScratchFolder
 from dualrank.errors import DataError, SettingsError
 
 MEMORY_LIMIT = "1200MB"
+GLOB = frozenset("*?[\\")
+"""What DuckDB takes for a pattern in the name of a file."""
+STAGES = {"sessions": (0, 50), "lists": (50, 60), "shown": (60, 80), "judged": (80, 85)}
+"""From which to which per cent of a reduction it takes to keep these tables, roughly."""
+
+Progress = Callable[[int, int], None]
+Result = TypeVar("Result")
 
 Type = str
 """boolean, integer, number, text, time or other."""
@@ -52,22 +62,67 @@ class Engine(Protocol):
 
 
 class DuckDBEngine:
-    """A DuckDB of its own, which works in `memory` and spills to a temporary folder."""
+    """A DuckDB of its own, which works in `memory` and spills to a temporary folder.
 
-    def __init__(self, memory: str = MEMORY_LIMIT, threads: int | None = None) -> None:
-        self._folder = tempfile.TemporaryDirectory(
-            prefix="dualrank-log-", ignore_cleanup_errors=True
-        )
-        self.connection = duckdb.connect()
+    It opens these `files` and no others, nothing on the network, and loads no extensions. Queries
+    run beside the main thread, so that signals are heard meanwhile, and `progress` is.
+    """
+
+    def __init__(
+        self,
+        memory: str = MEMORY_LIMIT,
+        threads: int | None = None,
+        *,
+        files: Sequence[str] = (),
+        progress: Progress | None = None,
+    ) -> None:
+        self._progress = progress
+        self._scratch = ScratchFolder()
         try:
-            self.connection.execute(f"SET memory_limit = {_literal(memory)}")
-        except duckdb.Error as error:
-            raise SettingsError(f"memory is a size such as 4GB, not {memory!r}") from error
-        self.connection.execute(f"SET temp_directory = {_literal(self._folder.name)}")
-        self.connection.execute("SET preserve_insertion_order = false")
-        self.connection.execute("SET TimeZone = 'UTC'")
+            self._given = {file: self._plain_name(file) for file in files}
+            self.connection = duckdb.connect()
+            try:
+                self.connection.execute(f"SET memory_limit = {_literal(memory)}")
+            except duckdb.Error as error:
+                raise SettingsError(f"memory is a size such as 4GB, not {memory!r}") from error
+            self._set_up(threads)
+        except BaseException:
+            self._scratch.remove()
+            raise
+
+    def _set_up(self, threads: int | None) -> None:
+        settings = {
+            "temp_directory": _literal(str(self._scratch.path)),
+            "preserve_insertion_order": "false",
+            "TimeZone": "'UTC'",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "allowed_paths": self.texts(list(self._given.values())),
+            "enable_external_access": "false",
+        }
         if threads is not None:
-            self.connection.execute(f"SET threads = {threads}")
+            settings["threads"] = str(threads)
+        for name, value in {**settings, "lock_configuration": "true"}.items():
+            self.connection.execute(f"SET {name} = {value}")
+
+    def _plain_name(self, file: str) -> str:
+        """A name of this file that DuckDB takes for nothing else, if need be that of a link.
+
+        There is no way to write a pattern's characters in a name that holds for all of them.
+        """
+        whole = os.path.abspath(file)
+        if _is_plain(whole):
+            return whole
+        compression = os.path.splitext(file)[1].lower()
+        ending = compression if compression in (".gz", ".zst") else ""
+        link = self._scratch.path / f"file-{len(os.listdir(self._scratch.path))}{ending}"
+        if not _is_plain(str(link)):
+            raise SettingsError(
+                f"{self._scratch.path.parent}: temporary files cannot lie in a folder with one of "
+                f"{' '.join(sorted(GLOB))} in its name; set TMPDIR to another"
+            )
+        link.symlink_to(whole)
+        return str(link)
 
     def __enter__(self) -> DuckDBEngine:
         return self
@@ -79,16 +134,21 @@ class DuckDBEngine:
         traceback: TracebackType | None,
     ) -> None:
         self.connection.close()
-        self._folder.cleanup()
+        self._scratch.remove()
 
     def open(self, source: Source, name: str = "log") -> None:
         """Make the files of a source a view of this name."""
+        plain = replace(source, files=tuple(self._given[file] for file in source.files))
         try:
-            self.view(name, source.format.rows(self, source))
+            self.view(name, source.format.rows(self, plain))
+        except DataError as error:
+            raise DataError(self._as_called(str(error))) from error
+        except MemoryError as error:
+            raise DataError(f"{source.name}: {_NO_MEMORY}") from error
         except duckdb.Error as error:
             kind = source.format.title
             raise DataError(
-                f"{source.name}: not a readable {kind} file ({_reason(error)})"
+                f"{source.name}: not a readable {kind} file ({self._reason(error)})"
             ) from error
 
     def register(self, table: pa.Table, name: str = "log") -> None:
@@ -97,26 +157,96 @@ class DuckDBEngine:
 
     def types(self, table: str) -> dict[str, Type]:
         """The columns of a table, view or query, with what kind of value they hold."""
-        found = self.connection.execute(f"DESCRIBE {table}").fetchall()
-        return {name: _kind(declared) for name, declared, *_ in found}
+        return {name: _kind(declared) for name, declared, *_ in self.rows(f"DESCRIBE {table}")}
 
     def view(self, name: str, query: str) -> None:
         """Give a query a name."""
-        self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {query}")
+        self.rows(f"CREATE OR REPLACE TEMP VIEW {name} AS {query}")
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """The rows of a query's result, or what DuckDB says against it."""
+        return self._beside(lambda: self.connection.execute(query).fetchall())
 
     def keep(self, name: str, query: str) -> None:
         """Run a query and keep its result under a name."""
-        with _mendable():
-            self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {query}")
+        statement = f"CREATE OR REPLACE TEMP TABLE {name} AS {query}"
+        with self._mendable():
+            self._beside(lambda: self.connection.execute(statement), STAGES.get(name))
 
     def fetch(self, query: str) -> pa.Table:
         """Run a query and bring its result here."""
-        with _mendable():
-            return self.connection.sql(query).to_arrow_table()
+        with self._mendable():
+            return self._beside(lambda: self.connection.sql(query).to_arrow_table())
+
+    def _beside(self, work: Callable[[], Result], stage: tuple[int, int] | None = None) -> Result:
+        """Do this beside the main thread, which alone hears signals, and hears none in DuckDB."""
+        with ThreadPoolExecutor(1) as pool:
+            future = pool.submit(work)
+            try:
+                while not wait([future], timeout=0.2).done:
+                    if stage is not None:
+                        self._report(stage, self.connection.query_progress())
+            except BaseException:
+                # Interrupted before it has begun, a query would begin all the same.
+                while not wait([future], timeout=0.1).done:
+                    self.connection.interrupt()
+                raise
+            if stage is not None:
+                self._report(stage, 100)
+            return future.result()
+
+    def _report(self, stage: tuple[int, int], percent: float) -> None:
+        if self._progress is not None:
+            start, end = stage
+            self._progress(start + round((end - start) * min(max(percent, 0), 100) / 100), 100)
+
+    @contextmanager
+    def _mendable(self) -> Iterator[None]:
+        try:
+            yield
+        except MemoryError as error:
+            raise DataError(_NO_MEMORY) from error
+        except duckdb.OutOfMemoryException as error:
+            if "temp_directory" in str(error):
+                raise self._full(error) from error
+            raise DataError(
+                f"the log does not fit into the memory limit ({_first_line(error)}); "
+                "give more, such as memory='4GB'"
+            ) from error
+        except duckdb.Error as error:
+            if str(self._scratch.path / "duckdb_temp") in str(error):
+                raise self._full(error) from error
+            raise DataError(f"the log cannot be read ({self._reason(error)})") from error
+
+    def _full(self, error: Exception) -> DataError:
+        return DataError(
+            f"{self._scratch.path.parent}: the temporary files that the log needs cannot be "
+            f"written ({_first_line(error)}); make room there, set TMPDIR to another folder, or "
+            "give more memory, such as memory='4GB'"
+        )
+
+    def _as_called(self, text: str) -> str:
+        """A text about files with the names that the user gave them."""
+        for file, given in self._given.items():
+            if given != file:
+                text = text.replace(given, file)
+        return text
+
+    def _reason(self, error: Exception) -> str:
+        """What DuckDB found, and of a CSV file in which line: its message goes on with advice."""
+        lines = [line.strip() for line in str(error).splitlines()]
+        found = [
+            line for line in lines[1:] if line.startswith(("Expected Number", "Value with", "file"))
+        ]
+        return self._as_called(", ".join([_first_line(error), *found]))
 
     def quote(self, name: str) -> str:
         """A column's name, whatever characters it holds."""
         return '"' + name.replace('"', '""') + '"'
+
+    def text(self, value: str) -> str:
+        """A text, whatever characters it holds."""
+        return _literal(value)
 
     def texts(self, values: Sequence[str]) -> str:
         """A list of texts, such as names of files."""
@@ -147,30 +277,22 @@ def only_value(engine: Engine, query: str) -> Any:
     return engine.fetch(query).column(0)[0].as_py()
 
 
-@contextmanager
-def _mendable() -> Iterator[None]:
-    try:
-        yield
-    except duckdb.OutOfMemoryException as error:
-        raise DataError(
-            f"the log does not fit into the memory limit ({_first_line(error)}); "
-            "give more, such as memory='4GB'"
-        ) from error
-    except duckdb.Error as error:
-        raise DataError(f"the log cannot be read ({_reason(error)})") from error
+_NO_MEMORY = (
+    "reading the log takes more memory than this process can get; give it more, or let DuckDB use "
+    "less, such as memory='500MB'"
+)
 
 
 def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _reason(error: Exception) -> str:
-    """What DuckDB found, and of a CSV file in which line: its message goes on with advice."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    found = [
-        line for line in lines[1:] if line.startswith(("Expected Number", "Value with", "file"))
-    ]
-    return ", ".join([_first_line(error), *found])
+def _is_plain(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return GLOB.isdisjoint(name)
 
 
 def _first_line(error: Exception) -> str:

@@ -16,7 +16,10 @@ class Parquet(LogFormat):
 
     def rows(self, engine: DuckDBEngine, source: Source) -> str:
         """The rows of all files, which may have other columns each."""
-        return f"SELECT * FROM read_parquet({engine.texts(source.files)}, union_by_name = true)"
+        return (
+            f"SELECT * FROM read_parquet({engine.texts(source.files)}, union_by_name = true, "
+            "hive_partitioning = false)"
+        )
 
 
 PARQUET = Parquet()

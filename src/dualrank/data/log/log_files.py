@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
-from pathlib import Path
+import re
+import stat
+from collections.abc import Iterator, Sequence
 
 from dualrank.data.log.formats import FORMATS, by_suffix
 from dualrank.data.log.log_format import LogFormat, Source
 from dualrank.errors import DataError
 
 COMPRESSED = (".gz", ".zst")
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 def find_source(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Source:
@@ -31,28 +33,75 @@ def find_source(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]])
 
 def _files(path: str) -> list[str]:
     if os.path.isdir(path):
-        found = sorted(
-            str(file)
-            for file in Path(path).rglob("*")
-            if file.is_file() and suffix_of(file.name) in by_suffix() and not _hidden(file, path)
-        )
+        found = sorted(_below(path))
         if not found:
             known = ", ".join(by_suffix())
             raise DataError(f"{path}: no log in this folder; its files would end in {known}")
         return found
     if os.path.exists(path):
         return [path]
+    if os.path.islink(path):
+        raise DataError(f"{path}: a link to {os.readlink(path)}, which is not there")
+    if URL.match(path):
+        raise DataError(
+            f"{path}: dualrank opens files of this machine, and no URLs; download the log, and "
+            "give the file or folder"
+        )
     if glob.has_magic(path):
-        found = sorted(file for file in glob.glob(path, recursive=True) if os.path.isfile(file))
+        pattern = _pattern(path)
+        found = sorted(file for file in glob.glob(pattern, recursive=True) if os.path.isfile(file))
         if not found:
             raise DataError(f"{path}: no file fits this pattern")
         return found
     raise DataError(f"{path}: there is no such file")
 
 
-def _hidden(file: Path, folder: str) -> bool:
+def _pattern(path: str) -> str:
+    """The pattern, in which the name of a folder that is there stands for this folder alone."""
+    known, rest = path, ""
+    while known and not os.path.isdir(known):
+        known, name = os.path.split(known.rstrip("/"))
+        rest = os.path.join(name, rest) if rest else name
+    return os.path.join(glob.escape(known), rest)
+
+
+def _below(folder: str) -> Iterator[str]:
+    """The log's files in a folder and all below it, behind links too, each once."""
+    seen = {os.path.realpath(folder)}
+    for place, folders, files in os.walk(folder, followlinks=True, onerror=_unreadable):
+        # A link may lead back up, or to a folder that is here anyway.
+        folders[:] = [
+            name
+            for name in sorted(folders)
+            if not _hidden(name) and _new(os.path.join(place, name), seen)
+        ]
+        for name in sorted(files):
+            file = os.path.join(place, name)
+            if _hidden(name) or suffix_of(name) not in by_suffix():
+                continue
+            if not os.path.exists(file):
+                raise DataError(
+                    f"{file}: a link to {os.readlink(file)}, which is not there; mend or remove it"
+                )
+            if os.path.isfile(file) and _new(file, seen):
+                yield file
+
+
+def _new(path: str, seen: set[str]) -> bool:
+    """Whether this file or folder, by whatever name, was not seen before; now it is."""
+    real = os.path.realpath(path)
+    new = real not in seen
+    seen.add(real)
+    return new
+
+
+def _unreadable(error: OSError) -> None:
+    raise DataError(f"{error.filename}: the folder cannot be read ({error.strerror})") from error
+
+
+def _hidden(name: str) -> bool:
     """Spark and others leave notes such as `_SUCCESS` and `.crc` files beside the data."""
-    return any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+    return name.startswith((".", "_"))
 
 
 def suffix_of(name: str) -> str:
@@ -65,6 +114,9 @@ def _format(file: str) -> LogFormat:
     """The format that a file begins like, or else that its name says."""
     marked = [(format, format.begins) for format in FORMATS if format.begins is not None]
     try:
+        # To open a pipe would wait for whoever writes to it; a device may have no end.
+        if not stat.S_ISREG(os.stat(file).st_mode):
+            raise DataError(f"{file}: a log is a file, and this is none that ends; write it to one")
         with open(file, "rb") as opened:
             start = opened.read(max(len(mark) for _, mark in marked))
     except OSError as error:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dualrank.data.log.columns import Columns, find_columns
+from dualrank.data.log.folder_columns import add_columns, named_by_folders
 from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.reading_report import Problem
 
@@ -43,4 +44,7 @@ class LogFormat:
     ) -> tuple[Columns, Sequence[Problem]]:
         """Make the table `log`; its columns, and what was found wrong on the way."""
         engine.open(source)
+        named = named_by_folders(options, engine.types("log"), source.files)
+        if named:
+            add_columns(engine, source, named)
         return find_columns(engine.types("log"), options, where=source.name), ()

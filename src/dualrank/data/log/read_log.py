@@ -13,7 +13,7 @@ from dualrank.data.features import read_features
 from dualrank.data.frames import to_table
 from dualrank.data.log.assembly import assemble
 from dualrank.data.log.columns import find_columns
-from dualrank.data.log.engine import MEMORY_LIMIT, DuckDBEngine
+from dualrank.data.log.engine import MEMORY_LIMIT, DuckDBEngine, Progress
 from dualrank.data.log.features_join import point_to
 from dualrank.data.log.formats import PARQUET
 from dualrank.data.log.log_files import find_source
@@ -36,6 +36,7 @@ def read_log(
     actions: Sequence[str] = ("click",),
     memory: str = MEMORY_LIMIT,
     options: LogOptions | None = None,
+    progress: Progress | None = None,
     **settings: Any,
 ) -> ClickLog:
     """Read a click log: one row per displayed document, or a reduced log that was saved.
@@ -54,7 +55,8 @@ def read_log(
     What is wrong with the log is counted in `reading` of the result, and left out. A share of bad
     sessions above `max_bad_share` is refused with a `BadLogError`, which names every kind of them;
     so is such a share of rows without a session, or of UBI clicks without a displayed document.
-    DuckDB does the work within `memory`, and on disk beyond it.
+    DuckDB does the work within `memory`, and on disk beyond it; what is left in the end is held
+    here, in memory of its own. `progress(done, total)` hears how far it is.
     """
     options = replace(options or LogOptions(), **settings)
     if dataset is not None and not isinstance(dataset, Dataset):
@@ -77,18 +79,23 @@ def read_log(
         # What was bad when it was reduced was allowed then.
         before = result.reading.bad_shares if result.reading else {}
     else:
-        with DuckDBEngine(memory) as engine:
+        if source is None and events is not None:
+            raise SettingsError("events go with files of UBI queries")
+        others = None if events is None else find_source(events)
+        files = [file for each in (source, others) if each is not None for file in each.files]
+        with DuckDBEngine(memory, files=files, progress=progress) as engine:
             if source is None:
-                if events is not None:
-                    raise SettingsError("events go with files of UBI queries")
                 engine.register(to_table(log, "the log"))
                 columns, name = find_columns(engine.types("log"), options), "the log"
                 problems: Sequence[Problem] = ()
             else:
                 name = source.name
-                format = source.format if events is None else Ubi(find_source(events), actions)
+                format = source.format if others is None else Ubi(others, actions)
                 columns, problems = format.open(engine, source, options)
-            result = assemble(reduce_log(engine, columns, options, name, problems))
+            reduced = reduce_log(engine, columns, options, name, problems)
+        result = assemble(reduced)
+        if progress is not None:
+            progress(100, 100)
     return finish(result, dataset, options.max_bad_share, before, source.name if source else None)
 
 

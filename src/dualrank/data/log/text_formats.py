@@ -35,7 +35,7 @@ class Csv(LogFormat):
         _starts(source)
         query = (
             f"SELECT * FROM read_csv({engine.texts(source.files)}, union_by_name = true, "
-            "header = true, all_varchar = true)"
+            "header = true, all_varchar = true, hive_partitioning = false)"
         )
         try:
             uneven, why = uneven_row(source, list(engine.types(query))), None
@@ -60,13 +60,12 @@ class JsonLines(LogFormat):
             if start is not None and start.startswith("["):
                 raise DataError(f"{file}: a JSON array; expected one object per line")
         files = engine.texts(source.files)
-        lines = f"SELECT * FROM read_json({files}, format = 'newline_delimited'"
+        how = "format = 'newline_delimited', hive_partitioning = false"
+        lines = f"SELECT * FROM read_json({files}, {how}"
         keys = {key.lower(): key for key in engine.types(f"{lines}, union_by_name = true)")}
         # The database looks at the first lines only; a key may come later.
         every = f"SELECT unnest(json_keys(json)) AS key FROM read_ndjson_objects({files})"
-        for (key,) in engine.connection.execute(
-            f"SELECT DISTINCT key FROM ({every}) ORDER BY key"
-        ).fetchall():
+        for (key,) in engine.rows(f"SELECT DISTINCT key FROM ({every}) ORDER BY key"):
             keys.setdefault(key.lower(), key)
         text = ", ".join(f"{engine.quote(key)}: 'VARCHAR'" for key in keys.values())
         return f"{lines}, columns = {{{text}}}){_documents(engine, list(keys.values()))}"
