@@ -15,7 +15,7 @@ from dualrank.storage import require_suffix
 
 if TYPE_CHECKING:
     from dualrank.pages.index import PageIndex
-    from dualrank.pages.sources import Unreadable
+    from dualrank.pages.documents import Unreadable
     from dualrank.pages.tokens import Tokeniser
 
 Pages = Annotated[

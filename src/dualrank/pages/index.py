@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from dualrank.errors import DataError, SettingsError
 from dualrank.extras import require
-from dualrank.pages.sources import Batch, PageSource, Unreadable
+from dualrank.pages.documents import Unreadable
+from dualrank.pages.sources import Batch, PageSource
 from dualrank.pages.stream import map_stream
 from dualrank.pages.tables import Queries
 from dualrank.pages.tokens import Tokeniser

@@ -12,7 +12,8 @@ from scipy import sparse
 
 from dualrank.errors import DataError
 from dualrank.pages.extraction import Fields
-from dualrank.pages.sources import Batch, PageSource, Unreadable
+from dualrank.pages.documents import Unreadable
+from dualrank.pages.sources import Batch, PageSource
 from dualrank.pages.stream import map_stream
 from dualrank.pages.tables import Queries
 from dualrank.pages.tokens import Tokeniser
