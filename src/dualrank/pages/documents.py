@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dualrank.data.table_files import LONGEST_ID
+from dualrank.errors import DataError
 from dualrank.pages.encoding import decode
 from dualrank.pages.extraction import MAX_BYTES, Fields, extract_fields
+
+MOST_UNREADABLE = 10_000
+"""How many pages that cannot be read are passed over, if fewer can be read."""
 
 FIELDS_OF_ROWS = ("title", "content")
 _OTHER_FILES = (b"%PDF", b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"PK\x03\x04", b"\x1f\x8b", b"wOF")
@@ -28,6 +32,16 @@ class Unreadable:
 
     place: str
     reason: str
+
+
+def refuse_if_most_are_unreadable(source: str, unreadable: Sequence[Unreadable], read: int) -> None:
+    """Some bad pages are named and passed over; a source of little else is no source of pages."""
+    if len(unreadable) > MOST_UNREADABLE and len(unreadable) > read:
+        first = unreadable[0]
+        raise DataError(
+            f"{source}: {len(unreadable)} pages cannot be read and {read} can, the first that "
+            f"cannot being {first.place} ({first.reason}); are these web pages?"
+        )
 
 
 def document_of_row(row: Mapping[str, Any], place: str) -> Document | Unreadable:

@@ -1,7 +1,8 @@
 """Web archives, record by record: what is damaged is named, and reading goes on behind it.
 
-A record begins with `WARC/1.0` and headers; their `Content-Length` says where it ends. In `.warc.gz`
-every record is a gzip member of its own, so that the next one can be found behind a damaged one.
+A record begins with `WARC/1.0` and headers; their `Content-Length` says where it ends. In
+`.warc.gz` every record is a gzip member of its own, so that the next one can be found behind a
+damaged one.
 """
 
 from __future__ import annotations
