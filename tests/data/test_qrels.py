@@ -45,10 +45,10 @@ def test_metrics_are_those_of_the_same_grades_in_the_data(write):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("q1 0 a\n", "line 1: 3 words; expected query, 0, document and grade"),
-        ("q1 0 a 1\nq1 0 b much\n", "line 2: the grade is 'much'"),
-        ("q1 0 a nan\n", "line 1: the grade is 'nan'"),
-        ("q1 0 a 1\nq1 0 a 2\n", "line 2: document 'a' of query 'q1' was judged before"),
+        ("q1 0 a\n", "judged.qrels:1: found 3 words; a line has 4, 'query 0 document grade'"),
+        ("q1 0 a 1\nq1 0 b much\n", "judged.qrels:2: the grade is 'much'"),
+        ("q1 0 a nan\n", "judged.qrels:1: the grade is 'nan'"),
+        ("q1 0 a 1\nq1 0 a 2\n", "judged.qrels:2: document 'a' of query 'q1' was judged before"),
         ("\n", "there are no judgments"),
     ],
 )
@@ -64,7 +64,7 @@ def test_judgments_of_other_queries_are_refused(write):
 
 
 def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="there is no such file"):
         read_qrels(tmp_path / "none.qrels")
 
 

@@ -10,7 +10,8 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from dualrank.errors import DataError
-from dualrank.pages.sources import HeldPages, Unreadable, find_pages
+from dualrank.pages.documents import Unreadable
+from dualrank.pages.sources import HeldPages, find_pages
 
 
 def read(source):

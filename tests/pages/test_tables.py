@@ -55,7 +55,7 @@ def test_trec_files(tmp_path):
         ("q.tsv", "query_id\tquery\n1\tx\n1\ty\n", "query '1' stands there more than once"),
         ("q.tsv", "query_id\tquery\n", "there are no queries"),
         ("q.txt", "x", "expected .parquet, .csv"),
-        ("q.jsonl", "{broken", "cannot be read"),
+        ("q.jsonl", "{broken", "q.jsonl:1: the line is not a JSON object"),
         ("q.jsonl", '{"query_id": null, "query": "x"}', "query_id is missing in row 1"),
         ("q.parquet", "PAR1", "cannot be read"),
     ],
@@ -71,7 +71,7 @@ def test_bad_queries_are_refused_with_a_reason(tmp_path, name, text, message):
     [
         ("l.csv", "query_id,doc_id,grade\na,1,-1\n", "below 0"),
         ("l.csv", "query_id,doc_id,grade\na,1,good\n", "not a number"),
-        ("l.qrels", "a 0 d\n", "l.qrels:1: expected 4 values, found 3"),
+        ("l.qrels", "a 0 d\n", "l.qrels:1: found 3 words; a line has 4"),
         ("l.csv", "query_id,doc_id\n", "no lists"),
     ],
 )

@@ -14,8 +14,8 @@ from dualrank.errors import SettingsError
 from dualrank.storage import require_suffix
 
 if TYPE_CHECKING:
+    from dualrank.pages.documents import Unreadable
     from dualrank.pages.index import PageIndex
-    from dualrank.pages.sources import Unreadable
     from dualrank.pages.tokens import Tokeniser
 
 Pages = Annotated[

@@ -1,4 +1,7 @@
-"""TREC qrels: judgments in a file of their own, `query 0 document grade` per line."""
+"""TREC qrels: judgments in a file of their own, `query 0 document grade` per line.
+
+Plain, gzip or zstd.
+"""
 
 from __future__ import annotations
 
@@ -8,34 +11,29 @@ from pathlib import Path
 import numpy as np
 
 from dualrank.data.dataset import Dataset
+from dualrank.data.trec import read_words
 from dualrank.errors import DataError
+
+HIGHEST_GRADE = 1000
+"""Metrics have gains of 2^grade, and above this they are no numbers any more."""
 
 
 def read_qrels(path: str | Path) -> dict[tuple[str, str], float]:
     """The grade of every judged query and document; negative grades (spam) count as 0."""
     grades: dict[tuple[str, str], float] = {}
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read as text ({error})") from error
-    for number, line in enumerate(lines, start=1):
-        words = line.split()
-        if not words:
-            continue
-        if len(words) != 4:
-            raise DataError(
-                f"{path}, line {number}: {len(words)} words; expected query, 0, document and grade"
-            )
-        query, _, document, written = words
+    for number, (query, _, document, written) in read_words(path, "query 0 document grade"):
         try:
             grade = max(float(written), 0.0)
         except ValueError:
             grade = np.nan
-        if not np.isfinite(grade):
-            raise DataError(f"{path}, line {number}: the grade is {written!r}")
+        if not grade <= HIGHEST_GRADE:
+            raise DataError(
+                f"{path}:{number}: the grade is {written[:40]!r}; expected a number up to "
+                f"{HIGHEST_GRADE}"
+            )
         if grades.setdefault((query, document), grade) != grade:
             raise DataError(
-                f"{path}, line {number}: document {document!r} of query {query!r} was judged "
+                f"{path}:{number}: document {document!r} of query {query!r} was judged "
                 "before, with another grade"
             )
     if not grades:

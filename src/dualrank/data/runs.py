@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 from numpy.typing import NDArray
 
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import rank_documents
+from dualrank.data.table_files import SUFFIXES as TABLE_SUFFIXES
+from dualrank.data.table_files import read_table, suffix_of_table
+from dualrank.data.trec import read_words, require_words
 from dualrank.errors import DataError
 from dualrank.storage import atomic_file, require_suffix, write_table
 
@@ -34,8 +37,10 @@ def write_run(path: Path, dataset: Dataset, scores: NDArray[np.floating]) -> Non
         write_table(path, table)
         return
     require_suffix(path, "a run", ".parquet", ".csv", *TREC_SUFFIXES)
+    columns = [column.to_pylist() for column in table.columns]
+    require_words("query", dataset.query_ids.tolist())
+    require_words("document", columns[1])
     with atomic_file(path) as file:
-        columns = (column.to_pylist() for column in table.columns)
         for query, document, score, rank in zip(*columns, strict=True):
             file.write(f"{query} Q0 {document} {rank} {score!r} dualrank\n".encode())
 
@@ -44,42 +49,51 @@ def read_run(path: Path, dataset: Dataset) -> NDArray[np.float64]:
     """The scores of a run file, in the order of the data set; unranked documents come last."""
     if not path.exists():
         raise DataError(f"{path}: there is no such file or model directory")
-    if path.suffix == ".parquet":
-        table = _columns(pyarrow.parquet.read_table(path), path)
-    elif path.suffix == ".csv":
-        table = _columns(pyarrow.csv.read_csv(path), path)
-    else:
-        table = _read_trec(path)
-    names = (table[key].cast(pa.string()).to_pylist() for key in ("query_id", "doc_id"))
-    found = dict(zip(zip(*names, strict=True), table["score"].to_pylist(), strict=True))
+    table = suffix_of_table(path) in TABLE_SUFFIXES
+    found = _by_pair(path, _rows_of_table(path) if table else _rows_of_trec(path))
+    for query, document in sorted(dataset.catalogue.pairs_twice()):
+        raise DataError(
+            f"{dataset.source}: document {document!r} of query {query!r} stands there twice; "
+            "a run cannot tell one from the other"
+        )
     scores = np.array([found.get(pair, -np.inf) for pair in dataset.pairs()], dtype=np.float64)
-    if np.isnan(scores).any():
-        raise DataError(f"{path}: a score is not a number")
     if not np.isfinite(scores).any():
         raise DataError(f"{path}: none of its documents is in this data set")
     return scores
 
 
-def _columns(table: pa.Table, path: Path) -> pa.Table:
-    missing = [name for name in ("query_id", "doc_id", "score") if name not in table.column_names]
-    if missing:
-        raise DataError(f"{path}: no column {missing[0]!r}; a run has query_id, doc_id, score")
-    return table
+def _by_pair(
+    path: Path, rows: Iterable[tuple[str, tuple[str, str], float | None]]
+) -> dict[tuple[str, str], float]:
+    """The score of every query and document, checked; rows come with their place."""
+    found: dict[tuple[str, str], float] = {}
+    for place, pair, score in rows:
+        if score is None or not math.isfinite(score):
+            said = "missing" if score is None else score
+            raise DataError(f"{path}{place}: the score is {said}; expected a finite number")
+        if found.setdefault(pair, score) != score:
+            query, document = pair
+            raise DataError(
+                f"{path}{place}: document {document!r} of query {query!r} stands there before, "
+                "with another score; expected each document of a query once"
+            )
+    return found
 
 
-def _read_trec(path: Path) -> pa.Table:
-    queries, documents, scores = [], [], []
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            fields = line.split()
-            try:
-                query, _, document, _, score, _ = fields
-                scores.append(float(score))
-            except ValueError as error:
-                raise DataError(
-                    f"{path}:{number}: a TREC run line is 'query Q0 document rank score name', "
-                    f"found {line.strip()[:60]!r}"
-                ) from error
-            queries.append(query)
-            documents.append(document)
-    return pa.table({"query_id": queries, "doc_id": documents, "score": scores})
+def _rows_of_table(path: Path) -> Iterator[tuple[str, tuple[str, str], float | None]]:
+    table = read_table(path, ("query_id", "doc_id"), "score", needs_number=True)
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    for number, (query, document, score) in enumerate(rows, start=1):
+        yield f", row {number}", (query, document), score
+
+
+def _rows_of_trec(path: Path) -> Iterator[tuple[str, tuple[str, str], float]]:
+    for number, words in read_words(path, "query Q0 document rank score name"):
+        query, _, document, _, written, _ = words
+        try:
+            score = float(written)
+        except ValueError:
+            raise DataError(
+                f"{path}:{number}: the score is {written[:40]!r}; expected a number"
+            ) from None
+        yield f":{number}", (query, document), score

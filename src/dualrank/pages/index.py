@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -13,18 +13,17 @@ import pyarrow as pa
 
 from dualrank.errors import DataError, SettingsError
 from dualrank.extras import require
-from dualrank.pages.sources import Batch, PageSource, Unreadable
+from dualrank.pages.documents import Unreadable, refuse_if_most_are_unreadable
+from dualrank.pages.index_folder import has_index, is_free, next_directory, read_note
+from dualrank.pages.sources import Batch, PageSource
 from dualrank.pages.stream import map_stream
 from dualrank.pages.tables import Queries
 from dualrank.pages.tokens import Tokeniser
 from dualrank.pages.word_counts import FIELDS, words_of
-from dualrank.storage import write_text
 
 if TYPE_CHECKING:
     import tantivy
 
-FORMAT = 1
-_NOTE = "dualrank.json"
 _WRITER_BYTES = 256 << 20
 _LISTED = pa.schema(
     {"query_id": pa.string(), "doc_id": pa.string(), "rank": pa.int64(), "score": pa.float64()}
@@ -59,7 +58,7 @@ class PageIndex:
     so that scores differ a little from the exact ones of `retrieval`.
     """
 
-    def __init__(self, path: Path, index: tantivy.Index, tokeniser: Tokeniser) -> None:
+    def __init__(self, path: Path, index: tantivy.Index | None, tokeniser: Tokeniser) -> None:
         self.path = path
         self.tokeniser = tokeniser
         self._index = index
@@ -68,42 +67,32 @@ class PageIndex:
     def open(cls, path: str | Path) -> PageIndex:
         """An index that was made before."""
         folder = Path(path)
-        note = folder / _NOTE
-        if not note.is_file():
-            raise DataError(f"{path}: this is no index of pages")
-        try:
-            held = json.loads(note.read_text(encoding="utf-8"))
-            if held["format"] != FORMAT:
-                raise DataError(f"{path}: the index has format {held['format']}, not {FORMAT}")
-            tokeniser = Tokeniser(**held["tokeniser"])
-            index = _tantivy().Index.open(str(folder))
-        except (ValueError, KeyError, TypeError, OSError) as error:
-            raise DataError(f"{path}: the index is damaged ({error})") from error
-        return cls(folder, index, tokeniser)
+        note = read_note(folder)
+        with _reading(folder):
+            index = _tantivy().Index.open(str(note.place(folder)))
+        return cls(folder, index, note.tokeniser)
 
     @classmethod
     def open_or_create(cls, path: str | Path, tokeniser: Tokeniser) -> PageIndex:
-        """The index at this place, made if there is none; it must cut words in the same way."""
+        """The index at this place, which must cut words in the same way, or an empty one.
+
+        An empty one is written when pages are added to it.
+        """
         folder = Path(path)
-        if (folder / _NOTE).is_file():
+        if has_index(folder):
             found = cls.open(folder)
             if found.tokeniser != tokeniser:
                 raise SettingsError(
                     f"{path}: the index was made with {found.tokeniser}, which cannot change now"
                 )
             return found
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        if not is_free(folder):
             raise DataError(f"{path}: there is something else; give a new or empty folder")
         _tantivy()
-        folder.mkdir(parents=True, exist_ok=True)
-        index = _tantivy().Index(_schema(), str(folder))
-        note = {"format": FORMAT, "tokeniser": asdict(tokeniser)}
-        write_text(folder / _NOTE, json.dumps(note, indent=1) + "\n")
-        return cls(folder, index, tokeniser)
+        return cls(folder, None, tokeniser)
 
     def __len__(self) -> int:
-        self._index.reload()
-        return int(self._index.searcher().num_docs)
+        return 0 if self._index is None else int(self._index.searcher().num_docs)
 
     def add(
         self,
@@ -117,8 +106,23 @@ class PageIndex:
         Within one source the first page of a name counts. All pages of the source appear at once,
         when the last is read: an index is never half updated.
         """
-        writer = self._index.writer(_WRITER_BYTES, 1)
-        replacing = len(self) > 0
+        with next_directory(self.path, self.tokeniser) as place:
+            result = self._add(place, source, jobs, progress)
+        self._index = PageIndex.open(self.path)._index
+        return Indexed(result.pages, len(self), result.unreadable, result.repeated)
+
+    def _add(
+        self,
+        place: Path,
+        source: PageSource,
+        jobs: int,
+        progress: Callable[[int, int], None] | None,
+    ) -> Indexed:
+        """Add pages to the files in this directory."""
+        with _writing(self.path):
+            index = _tantivy().Index(_schema(), str(place))
+            writer = index.writer(_WRITER_BYTES, 1)
+            replacing = index.searcher().num_docs > 0
         seen: set[str] = set()
         unreadable: list[Unreadable] = []
         repeated: list[str] = []
@@ -130,31 +134,36 @@ class PageIndex:
                     repeated.append(page["doc_id"])
                 else:
                     seen.add(page["doc_id"])
-                    if replacing:
-                        writer.delete_documents_by_term("doc_id", page["doc_id"])
-                    writer.add_document(_tantivy().Document(**page))
+                    with _writing(self.path):
+                        if replacing:
+                            writer.delete_documents_by_term("doc_id", page["doc_id"])
+                        writer.add_document(_tantivy().Document(**page))
+            refuse_if_most_are_unreadable(source.name, unreadable, len(seen))
             if progress:
                 progress(batch.done, source.total)
         if not seen:
-            writer.rollback()
             raise DataError(f"{source.name}: none of the {len(unreadable)} pages could be read")
-        writer.commit()
-        writer.wait_merging_threads()
-        return Indexed(len(seen), len(self), tuple(unreadable), tuple(repeated))
+        with _writing(self.path):
+            writer.commit()
+            writer.wait_merging_threads()
+        return Indexed(len(seen), 0, tuple(unreadable), tuple(repeated))
 
     def search(self, query: str, k: int = 10, *, field: str = "whole") -> list[Hit]:
         """The k best pages for a query; none if the query has no words or none is anywhere."""
         if field not in FIELDS:
             raise SettingsError(f"the field is one of {', '.join(FIELDS)}, not {field!r}")
         words = dict.fromkeys(self.tokeniser.words(query))
+        if self._index is None:
+            return []
         schema, query_of = self._index.schema, _tantivy().Query
         should = _tantivy().Occur.Should
         terms = [(should, query_of.term_query(schema, field, word, "freq")) for word in words]
         if not terms:
             return []
-        searcher = self._index.searcher()
-        found = searcher.search(query_of.boolean_query(terms), k, count=False)
-        return [_hit(searcher.doc(address), score) for score, address in found.hits]
+        with _reading(self.path):
+            searcher = self._index.searcher()
+            found = searcher.search(query_of.boolean_query(terms), k, count=False)
+            return [_hit(searcher.doc(address), score) for score, address in found.hits]
 
     def search_all(
         self,
@@ -177,6 +186,38 @@ class PageIndex:
             if progress:
                 progress(done, len(queries))
         return pa.Table.from_pylist(rows, _LISTED), empty
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Of files that no digest vouches for, tantivy may make anything."""
+    try:
+        yield
+    except BaseException as error:
+        if not _is_tantivys(error):
+            raise
+        raise DataError(f"{path}: the index is damaged ({_reason(error)}); make it anew") from error
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        if not _is_tantivys(error):
+            raise
+        raise DataError(
+            f"{path}: the index cannot be written ({_reason(error)}); nothing was added"
+        ) from error
+
+
+def _is_tantivys(error: BaseException) -> bool:
+    """Whether tantivy raised this; its panics are derived from no common exception."""
+    return isinstance(error, ValueError | OSError) or type(error).__name__ == "PanicException"
+
+
+def _reason(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]
 
 
 def _tantivy() -> ModuleType:

@@ -17,11 +17,21 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dualrank.data.letor.lines import LONGEST_LINE
 from dualrank.data.letor.source import SourceFile
+from dualrank.data.table_files import refuse_swollen
 from dualrank.errors import DataError
 from dualrank.extras import require
-from dualrank.pages.encoding import decode
-from dualrank.pages.extraction import MAX_BYTES, Fields, extract_fields
+from dualrank.pages.documents import (
+    FIELDS_OF_ROWS,
+    Document,
+    Unreadable,
+    document_of_html,
+    document_of_row,
+    whole_text,
+)
+from dualrank.pages.extraction import MAX_BYTES
+from dualrank.pages.warc import Damaged, read_records
 
 HTML_SUFFIXES = (".html", ".htm", ".xhtml")
 LINE_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst")
@@ -30,24 +40,9 @@ TABLE_SUFFIXES = (".parquet",)
 BATCH_BYTES = 4 << 20
 _BATCH_FILES = 64
 _BATCH_ROWS = 250
-_FIELDS = ("title", "content")
-_OTHER_FILES = (b"%PDF", b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"PK\x03\x04", b"\x1f\x8b", b"wOF")
-
-
-@dataclass(frozen=True)
-class Document:
-    """A page by its name, with its fields."""
-
-    doc_id: str
-    fields: Fields
-
-
-@dataclass(frozen=True)
-class Unreadable:
-    """A page that could not be read: where it is, and why."""
-
-    place: str
-    reason: str
+_COLUMNS = ["doc_id", "url", "html", *FIELDS_OF_ROWS]
+_LINE_BYTES = 64
+"""What a line costs beyond its bytes, so that a batch of empty ones is small too."""
 
 
 @dataclass(frozen=True)
@@ -163,33 +158,36 @@ def _batches_of_file(file: Path, done: int) -> Iterator[Batch]:
 
 def _pages_of_files(root: Path, paths: Sequence[Path]) -> Iterator[Document | Unreadable]:
     for path in paths:
-        name = path.relative_to(root).as_posix()
+        name = whole_text(path.relative_to(root).as_posix())
         try:
             with path.open("rb") as file:
                 data = file.read(MAX_BYTES)
         except OSError as error:
             yield Unreadable(name, error.strerror or "it cannot be opened")
             continue
-        page = _document(name, "", data)
+        page = document_of_html(name, "", data)
         if isinstance(page, Document) and not page.fields.url:
-            page = Document(name, replace(page.fields, url=name))
+            page = replace(page, fields=replace(page.fields, url=name))
         yield page
 
 
 def _pages_of_lines(
-    file: str, first: int, lines: Sequence[bytes]
+    file: str, lines: Sequence[tuple[int, bytes | None]]
 ) -> Iterator[Document | Unreadable]:
-    for number, line in enumerate(lines, first):
+    for number, line in lines:
+        place = f"{file}:{number}"
+        if line is None:
+            yield Unreadable(place, f"the line is longer than {LONGEST_LINE} bytes")
+            continue
         if not line.strip():
             continue
-        place = f"{file}:{number}"
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
             yield Unreadable(place, "the line is not JSON")
             continue
         if isinstance(row, dict):
-            yield _document_of_row(row, place)
+            yield document_of_row(row, place)
         else:
             yield Unreadable(place, "the line is not a JSON object")
 
@@ -198,60 +196,107 @@ def _pages_of_rows(
     file: str, first: int, rows: Sequence[Mapping[str, Any]]
 ) -> Iterator[Document | Unreadable]:
     for number, row in enumerate(rows, first):
-        yield _document_of_row(row, f"{file}, row {number}")
+        yield document_of_row(row, f"{file}, row {number}")
+
+
+def _pages_of_batch(
+    file: str, first: int, batch: pa.RecordBatch
+) -> Iterator[Document | Unreadable]:
+    for number in range(batch.num_rows):
+        place = f"{file}, row {first + number}"
+        try:
+            # One by one: a text that many rows share is then not in memory as often.
+            (row,) = batch.slice(number, 1).to_pylist()
+        except (UnicodeDecodeError, pa.ArrowException):
+            yield Unreadable(place, "it is not UTF-8 text")
+            continue
+        yield document_of_row(row, place)
 
 
 def _pages_of_records(
-    records: Sequence[tuple[str, bytes, str | None]],
+    records: Sequence[tuple[str, bytes, str | None] | Unreadable],
 ) -> Iterator[Document | Unreadable]:
-    for url, data, charset in records:
-        yield _document(url, url, data, charset)
+    for record in records:
+        if isinstance(record, Unreadable):
+            yield record
+        else:
+            url, data, charset = record
+            yield document_of_html(url, url, data, charset)
 
 
 def _read_lines(file: Path, before: int) -> Iterator[Batch]:
     with SourceFile(file) as source:
-        stream = io.BufferedReader(source, 1 << 20)
-        first = 1
-        while lines := stream.readlines(BATCH_BYTES):
-            read = partial(_pages_of_lines, file.name, first, lines)
-            yield Batch(before + source.bytes_read, read)
-            first += len(lines)
+        lines: list[tuple[int, bytes | None]] = []
+        size = 0
+        try:
+            for number, line in enumerate(_lines_of(io.BufferedReader(source, 1 << 20)), 1):
+                lines.append((number, line))
+                size += _LINE_BYTES + len(line or b"")
+                if size >= BATCH_BYTES:
+                    yield Batch(before + source.bytes_read, _reading_lines(file, lines))
+                    lines, size = [], 0
+        except DataError:
+            # What stands before the damage.
+            yield Batch(before + source.bytes_read, _reading_lines(file, lines))
+            raise
+        yield Batch(before + source.bytes_read, _reading_lines(file, lines))
+
+
+def _reading_lines(
+    file: Path, lines: list[tuple[int, bytes | None]]
+) -> Callable[[], Iterable[Document | Unreadable]]:
+    return partial(_pages_of_lines, file.name, lines)
+
+
+def _lines_of(stream: io.BufferedReader) -> Iterator[bytes | None]:
+    """The lines of a text; None for one that is too long to be held."""
+    while line := stream.readline(LONGEST_LINE):
+        if len(line) < LONGEST_LINE or line.endswith(b"\n"):
+            yield line
+            continue
+        yield None
+        while len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+            line = stream.readline(LONGEST_LINE)
 
 
 def _read_table(file: Path, before: int) -> Iterator[Batch]:
     try:
-        table = pq.ParquetFile(file)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"not a readable Parquet file ({error})") from error
-    with table:
-        wanted = [c for c in ("doc_id", "url", "html", *_FIELDS) if c in table.schema_arrow.names]
-        rows, size, first = table.metadata.num_rows, file.stat().st_size, 1
-        for batch in table.iter_batches(batch_size=_BATCH_ROWS, columns=wanted):
-            done = before + size * (first - 1 + batch.num_rows) // max(rows, 1)
-            yield Batch(done, partial(_pages_of_rows, file.name, first, batch.to_pylist()))
-            first += batch.num_rows
+        kinds = {each.name: each.type for each in pq.read_schema(file) if each.name in _COLUMNS}
+        texts = [n for n, kind in kinds.items() if kind in (pa.string(), pa.binary())]
+        with pq.ParquetFile(file, read_dictionary=texts) as table:
+            refuse_swollen(file, table.metadata)
+            rows, size, first = table.metadata.num_rows, file.stat().st_size, 1
+            for batch in table.iter_batches(batch_size=_BATCH_ROWS, columns=[*kinds]):
+                done = before + size * (first - 1 + batch.num_rows) // max(rows, 1)
+                yield Batch(done, partial(_pages_of_batch, file.name, first, batch))
+                first += batch.num_rows
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise DataError(f"not readable as Parquet ({reason})") from error
 
 
 def _read_warc(file: Path, before: int) -> Iterator[Batch]:
-    archives = require("pages", "warcio.archiveiterator")
-    load_failed = require("pages", "warcio.exceptions").ArchiveLoadFailed
-    records: list[tuple[str, bytes, str | None]] = []
+    loader = require("pages", "warcio.recordloader").ArcWarcRecordLoader()
+    found: list[tuple[str, bytes, str | None] | Unreadable] = []
     size = 0
-    with file.open("rb") as stream:
+    for record in read_records(file):
+        place = f"{file.name} at byte {record.start}"
+        if isinstance(record, Damaged):
+            found.append(Unreadable(place, record.reason))
+            continue
         try:
-            for record in archives.ArchiveIterator(stream):
-                found = _html_of_record(record)
-                if found is None:
-                    continue
-                records.append(found)
-                size += len(found[1])
-                if size >= BATCH_BYTES:
-                    yield Batch(before + stream.tell(), partial(_pages_of_records, records))
-                    records, size = [], 0
-        except (load_failed, OSError, EOFError, ValueError) as error:
-            yield Batch(before + stream.tell(), partial(_pages_of_records, records))
-            raise DataError(f"the WARC file is damaged ({error})") from error
-    yield Batch(before + file.stat().st_size, partial(_pages_of_records, records))
+            page = _html_of_record(loader.parse_record_stream(io.BytesIO(record.content)))
+        except Exception as error:
+            # The record is whole and what it holds is not; the parser raises whatever happens.
+            found.append(Unreadable(place, f"the response is damaged ({type(error).__name__})"))
+            continue
+        if page is not None:
+            found.append(page if page[0] else Unreadable(place, "it has no WARC-Target-URI"))
+            size += len(page[1])
+        if size >= BATCH_BYTES:
+            yield Batch(before + record.end, partial(_pages_of_records, found))
+            found, size = [], 0
+    yield Batch(before + file.stat().st_size, partial(_pages_of_records, found))
 
 
 def _html_of_record(record: Any) -> tuple[str, bytes, str | None] | None:
@@ -267,40 +312,3 @@ def _html_of_record(record: Any) -> tuple[str, bytes, str | None] | None:
     ]
     url = record.rec_headers.get_header("WARC-Target-URI") or ""
     return url, record.content_stream().read(MAX_BYTES), named[0] if named else None
-
-
-def _document_of_row(row: Mapping[str, Any], place: str) -> Document | Unreadable:
-    texts = {name: row[name] for name in ("doc_id", "url", *_FIELDS) if row.get(name) is not None}
-    url = str(texts.get("url", ""))
-    doc_id = str(texts.get("doc_id", url))
-    if not doc_id:
-        return Unreadable(place, "it has neither doc_id nor url")
-    html = row.get("html")
-    if isinstance(html, str | bytes):
-        return _document(doc_id, url, html)
-    fields = [texts.get(name, "") for name in _FIELDS]
-    if not any(name in texts for name in _FIELDS):
-        return Unreadable(place, f"it has neither html nor {' nor '.join(_FIELDS)}")
-    if not all(isinstance(text, str) for text in fields):
-        return Unreadable(place, f"{' and '.join(_FIELDS)} must be text")
-    return Document(doc_id, Fields(url, *fields))
-
-
-def _document(
-    doc_id: str, url: str, page: bytes | str, charset: str | None = None
-) -> Document | Unreadable:
-    """Extract a page; an empty one has empty fields."""
-    if isinstance(page, bytes):
-        head = page[:1024]
-        if head.startswith(_OTHER_FILES) or _control_characters(head) > 0.1 * len(head) > 0:
-            return Unreadable(doc_id, "it is binary data, not HTML")
-        page = decode(page[:MAX_BYTES], charset)
-    return Document(doc_id, extract_fields(page[:MAX_BYTES], url))
-
-
-_CONTROLS = bytes(c for c in range(1, 32) if c not in b"\t\n\f\r\x1b")
-
-
-def _control_characters(head: bytes) -> int:
-    """Characters that no text has, apart from the zeros of UTF-16."""
-    return len(head) - len(head.translate(None, _CONTROLS))

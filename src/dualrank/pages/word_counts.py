@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dualrank.errors import DataError
+from dualrank.pages.documents import Unreadable, refuse_if_most_are_unreadable
 from dualrank.pages.extraction import Fields
-from dualrank.pages.sources import Batch, PageSource, Unreadable
+from dualrank.pages.sources import Batch, PageSource
 from dualrank.pages.stream import map_stream
 from dualrank.pages.tables import Queries
 from dualrank.pages.tokens import Tokeniser
@@ -114,6 +115,7 @@ def count_words(
         if only is not None:
             counted = counted.take([r for r, name in enumerate(counted.doc_ids) if name in only])
         kept.append(counted)
+        refuse_if_most_are_unreadable(source.name, unreadable, pages)
         if progress:
             progress(batch.done, source.total)
     if pages == 0:

@@ -1,16 +1,19 @@
 """The cache spares the second parsing and never gives what the file no longer holds."""
 
+import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from dualrank.data.letor import parser, reader
-from dualrank.data.letor.cache import LetorCache
+from dualrank.data.letor.cache import FORMAT, LetorCache
 from dualrank.data.letor.reader import read_letor
 from dualrank.errors import DataError
 
@@ -89,6 +92,7 @@ def test_without_cache_nothing_is_left_on_disk(source, parsings):
 
 
 def test_a_touched_file_is_compared_by_content_once(source, parsings, monkeypatch):
+    monkeypatch.setattr("dualrank.data.letor.source.COARSEST_CLOCK_NS", 0)
     read_letor(source)
     make_old(source, 50)
     assert_equals_text(read_letor(source))
@@ -181,7 +185,7 @@ def test_arrays_that_do_not_belong_together_are_made_anew(source, parsings):
 def test_a_cache_of_another_format_is_made_anew(source, parsings):
     read_letor(source)
     manifest = next(beside(source).glob("*.json"))
-    manifest.write_text(manifest.read_text().replace('"format": 2', '"format": 0'))
+    manifest.write_text(manifest.read_text().replace(f'"format": {FORMAT}', '"format": 0'))
     assert_equals_text(read_letor(source))
     assert len(parsings) == 2
 
@@ -306,3 +310,101 @@ def test_processes_that_read_at_once_all_end_well(source):
     processes = [subprocess.Popen([sys.executable, "-c", program, source]) for _ in range(3)]
     assert [process.wait(60) for process in processes] == [0, 0, 0]
     assert read_letor(source).features.shape == (20_000, 2)
+
+
+def test_a_change_is_noticed_when_size_and_time_are_set_back(source, monkeypatch):
+    monkeypatch.setattr("dualrank.data.letor.source.COARSEST_CLOCK_NS", 0)
+    time.sleep(0.05)
+    read_letor(source)
+    before = source.stat()
+    source.write_text(TEXT.replace("0.25", "0.75"))
+    os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert read_letor(source).features[1, 0] == 0.75
+
+
+def test_arrays_that_changed_at_the_same_size_and_time_are_parsed_anew(source, parsings):
+    read_letor(source)
+    for name in ("features.npy", "grades.npy", "offsets.npy", "query_ids.npy", "doc_ids.npy"):
+        file = arrays(source) / name
+        about, content = file.stat(), bytearray(file.read_bytes())
+        content[-1] ^= 1
+        file.write_bytes(content)
+        os.utime(file, ns=(about.st_atime_ns, about.st_mtime_ns))
+        assert_equals_text(read_letor(source))
+    assert len(parsings) == 6
+
+
+def test_a_copied_cache_is_compared_by_content(source, parsings, tmp_path):
+    read_letor(source)
+    shutil.copytree(source.parent, tmp_path / "copy")
+    assert_equals_text(read_letor(tmp_path / "copy" / source.name))
+    assert len(parsings) == 1
+
+
+def test_links_and_pipes_in_a_cache_are_not_followed(source, parsings, tmp_path):
+    read_letor(source)
+    file = arrays(source) / "grades.npy"
+    file.rename(tmp_path / "elsewhere.npy")
+    file.symlink_to(tmp_path / "elsewhere.npy")
+    assert_equals_text(read_letor(source))
+    directory = arrays(source)
+    directory.rename(tmp_path / directory.name)
+    directory.symlink_to(tmp_path / directory.name)
+    assert_equals_text(read_letor(source))
+    directory.unlink()
+    manifest = next(beside(source).glob("*.json"))
+    manifest.unlink()
+    os.mkfifo(manifest)
+    assert_equals_text(read_letor(source))
+    assert len(parsings) == 4
+
+
+def test_a_manifest_names_only_directories_of_its_own(source, parsings, tmp_path):
+    read_letor(source)
+    directory = arrays(source)
+    manifest = next(beside(source).glob("*.json"))
+    for name in ("..", "/", "", "other", 7, None, [1], str(tmp_path / directory.name)):
+        content = json.loads(manifest.read_text())
+        manifest.write_text(json.dumps(content | {"directory": name}))
+        assert_equals_text(read_letor(source))
+
+
+def test_mutated_manifests_are_as_none(source):
+    read_letor(source)
+    manifest = next(beside(source).glob("*.json"))
+    rng = np.random.default_rng(3)
+    whole = np.frombuffer(manifest.read_bytes(), np.uint8)
+    texts = [b"[" * 100_000, b"9" * 5000, b'{"format": 3, "source": {}}', b"null", b"\xff"]
+    for _ in range(60):
+        content = whole.copy()
+        content[rng.integers(len(content), size=3)] = rng.integers(256, size=3)
+        texts.append(content.tobytes()[: rng.integers(1, 2 * len(content))])
+    for text in texts:
+        manifest.write_bytes(text)
+        assert_equals_text(read_letor(source))
+
+
+def test_without_a_place_for_a_cache_that_is_said_once(source, parsings, caplog, monkeypatch):
+    monkeypatch.setattr(reader, "_warned", False)
+    beside(source).write_text("a file")
+    (source.parent.parent / "user-cache").write_text("another")
+    for _ in range(2):
+        assert_equals_text(read_letor(source))
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith("LETOR text is parsed at every reading, for no cache can be kept (")
+    assert f"{beside(source)}: Not a directory; " in said
+    assert len(parsings) == 2
+
+
+def test_a_file_that_unpacks_to_far_more_than_it_is_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("dualrank.data.letor.source.UNPACKED_UNASKED", 1 << 20)
+    path = tmp_path / "bomb.txt"
+    line = b"1 qid:1 1:0\n"
+    for content in (
+        gzip.compress(line * 200_000),
+        pa.compress(line * 200_000, "zstd").to_pybytes(),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match="unpack to more than 200 times their size"):
+            read_letor(path)
+        assert list(tmp_path.iterdir()) == [path]

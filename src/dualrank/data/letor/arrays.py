@@ -12,6 +12,8 @@ from dualrank.data.dataset import Dataset
 
 HEADER_BYTES = 128
 PIECE_BYTES = 1 << 22
+ARRAYS = ("features.npy", "grades.npy", "offsets.npy", "query_ids.npy", "doc_ids.npy")
+"""All files of a parsed text; the last only where documents have names."""
 
 
 def npy_header(shape: tuple[int, ...], dtype: np.dtype) -> bytes:
@@ -146,10 +148,12 @@ def open_arrays(directory: Path, max_grade: float | None) -> Dataset:
     if (
         features.ndim != 2
         or features.dtype != np.float32
-        or grades.shape != (count,)
-        or offsets.shape != (len(query_ids) + 1,)
-        or offsets[-1] != count
-        or (doc_ids is not None and doc_ids.shape != (count,))
+        or (grades.shape, grades.dtype) != ((count,), np.float32)
+        or (offsets.shape, offsets.dtype) != ((len(query_ids) + 1,), np.int64)
+        or (offsets[0], offsets[-1]) != (0, count)
+        or (np.diff(offsets) < 1).any()
+        or query_ids.dtype.kind != "U"
+        or (doc_ids is not None and (doc_ids.shape, doc_ids.dtype.kind) != ((count,), "U"))
     ):
         raise ValueError(f"the arrays in {directory} do not belong together")
     highest = float(grades.max()) if max_grade is None else float(max_grade)

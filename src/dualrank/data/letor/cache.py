@@ -4,7 +4,8 @@ A cache is a folder, for one source file. What the reader was told of the file s
 so there is a manifest for each way of reading, `features=46,max_grade=2.0.json` or
 `undeclared.json`, which names the folder with the arrays. A new cache gets a folder of its own,
 and replacing the manifest is the one step that makes it valid: whoever reads or writes at the
-same time sees the old cache or the new one, never a mixture.
+same time sees the old cache or the new one, never a mixture. A cache that is damaged in any way is
+as one that is not there.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import os
 import secrets
 import shutil
+import stat
 import time
 from contextlib import suppress
 from dataclasses import asdict
@@ -21,12 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from dualrank.data.dataset import Dataset
-from dualrank.data.letor.arrays import open_arrays
+from dualrank.data.letor.arrays import ARRAYS, open_arrays
 from dualrank.data.letor.rules import Declared
 from dualrank.data.letor.source import SourceFile, SourceState
 from dualrank.storage import atomic_file, sha256_of_file
 
-FORMAT = 2
+FORMAT = 3
+LONGEST_MANIFEST = 1 << 16
 ABANDONED_AFTER_SECONDS = 86_400
 
 
@@ -60,20 +63,55 @@ class LetorCache:
         """The data set, if there is a whole cache of what the source holds now."""
         for _ in range(2):  # A second time, should another process have just replaced it.
             try:
-                manifest = json.loads(self._manifest.read_bytes())
+                manifest = self._read_manifest()
                 if not self._is_current(manifest):
                     return None
-                directory = self.folder / Path(manifest["directory"]).name
-                if manifest["files"] == _files(directory):
+                directory = self._directory_of(manifest)
+                if self._is_whole(manifest, directory):
                     return open_arrays(directory, self.declared.max_grade)
-            except (OSError, ValueError, KeyError, TypeError, EOFError):
+            except Exception:
+                # Whatever is wrong with a cache, the text is there and can be parsed.
                 continue
         return None
+
+    def _read_manifest(self) -> dict[str, Any]:
+        about = self._manifest.lstat()
+        if not stat.S_ISREG(about.st_mode) or about.st_size > LONGEST_MANIFEST:
+            raise ValueError("this is no manifest")
+        manifest: dict[str, Any] = json.loads(self._manifest.read_bytes())
+        return manifest
+
+    def _directory_of(self, manifest: dict[str, Any]) -> Path:
+        """The directory that a manifest names, which is one of this folder's own and no link."""
+        directory = self.folder / Path(manifest["directory"]).name
+        if not directory.name.startswith(f"{self._name}-") or directory.is_symlink():
+            raise ValueError("this is no directory of arrays")
+        return directory
+
+    def _is_whole(self, manifest: dict[str, Any], directory: Path) -> bool:
+        """Whether the arrays are those that were written.
+
+        Same sizes and times: trusted. In a folder that was copied the times are others, and the
+        content decides.
+        """
+        then, now = manifest["files"], _states_of(directory)
+        if {name: each[:-1] for name, each in then.items()} == now:
+            return True
+        if {name: each[0] for name, each in then.items()} != {
+            n: each[0] for n, each in now.items()
+        }:
+            return False
+        if any(sha256_of_file(directory / name) != each[-1] for name, each in then.items()):
+            return False
+        files = {name: [*now[name], each[-1]] for name, each in then.items()}
+        with suppress(OSError):
+            self._write_manifest(manifest | {"files": files})
+        return True
 
     def _is_current(self, manifest: dict[str, Any]) -> bool:
         """Whether the cache was made from what the source holds now.
 
-        Same size and time: trusted, if the source had settled then. Otherwise the content
+        Same size and times: trusted, if the source had settled then. Otherwise the content
         decides.
         """
         if manifest["format"] != FORMAT:
@@ -100,8 +138,8 @@ class LetorCache:
         whoever has them mapped keeps them, only the next reading is not spared.
         """
         replaced = None
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            replaced = json.loads(self._manifest.read_bytes())["directory"]
+        with suppress(Exception):  # What is damaged goes when it is old.
+            replaced = self._directory_of(self._read_manifest()).name
         try:
             if SourceState.of(self.source.stat()) != source.state:
                 self.discard(directory)
@@ -112,7 +150,10 @@ class LetorCache:
                     "source": asdict(source.state),
                     "sha256": source.sha256(),
                     "directory": directory.name,
-                    "files": _files(directory),
+                    "files": {
+                        name: [*state, sha256_of_file(directory / name)]
+                        for name, state in _states_of(directory).items()
+                    },
                 }
             )
         except OSError:
@@ -142,9 +183,12 @@ class LetorCache:
                     shutil.rmtree(directory, ignore_errors=True)
 
 
-def _files(directory: Path) -> dict[str, list[int]]:
-    """Size and time of each file: enough to notice that one was cut or written over."""
-    return {
-        file.name: [file.stat().st_size, file.stat().st_mtime_ns]
-        for file in sorted(directory.iterdir())
-    }
+def _states_of(directory: Path) -> dict[str, list[int]]:
+    """Size and times of each array: enough to notice that one was cut or written over."""
+    found = {}
+    for file in sorted(directory.iterdir()):
+        about = file.lstat()
+        if file.name not in ARRAYS or not stat.S_ISREG(about.st_mode):
+            raise ValueError(f"{file} is no array of a cache")
+        found[file.name] = [about.st_size, about.st_mtime_ns, about.st_ctime_ns]
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from collections.abc import Callable
@@ -15,6 +16,9 @@ from dualrank.data.letor.source import SourceFile
 from dualrank.errors import DataError, SettingsError
 
 Progress = Callable[[int, int], None]
+
+logger = logging.getLogger(__name__)
+_warned = False
 
 
 def read_letor(
@@ -35,7 +39,8 @@ def read_letor(
     start of the comment names the document.
 
     The cache lies beside the file, in `NAME.dualrank-cache`, or where that cannot be written in
-    the user's cache directory; a path for `cache` chooses the directory, False keeps none. The
+    the user's cache directory; a path for `cache` chooses the directory, False keeps none. Where no
+    cache can be written, a warning says so once, and the text is parsed at every reading. The
     arrays are mapped from disk and read-only. `progress` is called with the bytes read so far
     and the bytes in all.
 
@@ -43,12 +48,14 @@ def read_letor(
     """
     path = Path(path)
     declared = _declared(features, max_grade, missing_above)
-    caches = _caches(path, declared, cache)
+    # A pipe can be read only once, and what comes through it next time is something else.
+    caches = _caches(path, declared, cache) if path.is_file() else []
     for place in caches:
         dataset = place.load()
         if dataset is not None:
             return dataset
     with SourceFile(path, digest=bool(caches)) as source:
+        reasons: list[str] = []
         for place in caches:
             try:
                 directory = place.new_directory()
@@ -57,6 +64,7 @@ def read_letor(
                     raise DataError(
                         f"{place.folder}: the cache cannot be written ({error.strerror})"
                     ) from None
+                reasons.append(f"{place.folder}: {error.strerror}")
                 continue
             try:
                 dataset = _parse(source, declared, directory, progress)
@@ -66,9 +74,22 @@ def read_letor(
             # The arrays are mapped by now, so another process may already replace them.
             place.keep(directory, source)
             return dataset
+        if reasons:
+            _warn_of_no_cache(reasons)
         # The system frees the bytes when the arrays are no longer mapped.
         with tempfile.TemporaryDirectory(prefix="dualrank-", ignore_cleanup_errors=True) as folder:
             return _parse(source, declared, Path(folder), progress)
+
+
+def _warn_of_no_cache(reasons: list[str]) -> None:
+    """Say once why no cache can be kept; what holds for one file holds for the next."""
+    global _warned
+    if not _warned:
+        logger.warning(
+            "LETOR text is parsed at every reading, for no cache can be kept (%s)",
+            "; ".join(reasons),
+        )
+    _warned = True
 
 
 def _declared(

@@ -1,0 +1,187 @@
+"""Tables of ids and numbers as people keep them: Parquet, CSV, TSV, JSON lines.
+
+Ids stay the text that they are: 007 is not 7, and 2020-01-01 no moment.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from dualrank.data.letor.source import MOST_UNPACKED, UNPACKED_UNASKED, SourceFile
+from dualrank.data.trec import text_lines
+from dualrank.errors import DataError
+
+SUFFIXES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
+LONGEST_ID = 2000
+"""The most characters of an id.
+
+Ids become arrays in which each takes the room of the longest, so a damaged one would fill memory.
+"""
+
+
+def suffix_of_table(path: Path) -> str:
+    """What kind of file this is; text may be compressed."""
+    suffixes = [each.lower() for each in path.suffixes]
+    packed = suffixes[-1:] in ([".gz"], [".zst"])
+    return "".join(suffixes[:-1][-1:] if packed else suffixes[-1:])
+
+
+def read_table(
+    path: Path, texts: Sequence[str], number: str = "", *, needs_number: bool = False
+) -> pa.Table:
+    """The columns `texts` as text, and the column `number` as float64 where there is one.
+
+    No text is missing; a number may be. Raises DataError for anything that is no such table.
+    """
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file")
+    suffix = suffix_of_table(path)
+    if suffix not in SUFFIXES:
+        raise DataError(f"{path}: expected .parquet, .csv, .tsv or .jsonl (text also .gz or .zst)")
+    needed = (*texts, number) if needs_number else tuple(texts)
+    try:
+        if suffix == ".parquet":
+            found = _read_parquet(path, needed, number)
+        elif suffix in (".csv", ".tsv"):
+            found = _read_csv(path, "\t" if suffix == ".tsv" else ",", needed, number)
+        else:
+            found = _read_json_lines(path, needed, number)
+        columns = {name: _text(found[name], name, path) for name in texts}
+        if number in found.column_names:
+            columns[number] = _number(found[number], number, path)
+        return pa.table(columns)
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise DataError(f"{path}: the table cannot be read ({reason})") from error
+
+
+def _wanted(
+    path: Path, there: Sequence[str], needed: Sequence[str], number: str
+) -> tuple[str, ...]:
+    """The columns to read, checked by their names."""
+    for name in needed:
+        if name not in there:
+            names = [repr(each)[1:-1][:40] for each in there]
+            listed = f"there are {', '.join(names[:20])}" if names else "there are none"
+            raise DataError(f"{path}: column {name!r} is missing; {listed}")
+    wanted = tuple(dict.fromkeys([*needed, *([number] if number in there else [])]))
+    for name in wanted:
+        if list(there).count(name) > 1:
+            raise DataError(f"{path}: column {name!r} stands there more than once")
+    return wanted
+
+
+def _read_parquet(path: Path, needed: Sequence[str], number: str) -> pa.Table:
+    with pq.ParquetFile(path) as file:
+        wanted = _wanted(path, file.schema_arrow.names, needed, number)
+        refuse_swollen(path, file.metadata)
+        return file.read(columns=list(wanted))
+
+
+def refuse_swollen(path: Path, about: pq.FileMetaData) -> None:
+    """Refuse a Parquet file that says of itself that it becomes far more than it is."""
+    groups = [about.row_group(number) for number in range(about.num_row_groups)]
+    unpacked = max(about.num_rows, sum(group.total_byte_size for group in groups))
+    if unpacked > max(UNPACKED_UNASKED, MOST_UNPACKED * path.stat().st_size):
+        raise DataError(
+            f"{path}: the file unpacks to more than {MOST_UNPACKED} times its size, which no table "
+            "of ids does; expected a whole file"
+        )
+
+
+def _read_csv(path: Path, delimiter: str, needed: Sequence[str], number: str) -> pa.Table:
+    parsing = pyarrow.csv.ParseOptions(
+        delimiter=delimiter,
+        quote_char=False if delimiter == "\t" else '"',
+        newlines_in_values=delimiter == ",",
+    )
+    with _opened(path) as stream, pyarrow.csv.open_csv(stream, parse_options=parsing) as head:
+        wanted = _wanted(path, head.schema.names, needed, number)
+    # Other columns are not looked at: they may hold anything.
+    converting = pyarrow.csv.ConvertOptions(
+        column_types=dict.fromkeys(wanted, pa.string()),
+        include_columns=list(wanted),
+        strings_can_be_null=False,
+    )
+    with _opened(path) as stream:
+        return pyarrow.csv.read_csv(stream, parse_options=parsing, convert_options=converting)
+
+
+def _opened(path: Path) -> io.BufferedReader:
+    """A stream that gives as many bytes as it is asked for, as Arrow takes for granted."""
+    return io.BufferedReader(SourceFile(path))
+
+
+def _read_json_lines(path: Path, needed: Sequence[str], number: str) -> pa.Table:
+    """Row by row: an inferring reader would take an id for a moment in time."""
+    names = dict.fromkeys([*needed, number] if number else needed)
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    there: dict[str, None] = {}
+    for line_number, line in text_lines(path):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, dict):
+            raise DataError(f"{path}:{line_number}: the line is not a JSON object")
+        there.update(dict.fromkeys(row))
+        for name, values in columns.items():
+            value = row.get(name)
+            if name != number and isinstance(value, float) and value.is_integer():
+                value = int(value)
+            if not _is_scalar(value, is_number=name == number):
+                expected = "a number" if name == number else "text or a whole number"
+                found = json.dumps(value)[:40]
+                raise DataError(f"{path}:{line_number}: {name} is {found}; expected {expected}")
+            values.append(value if name == number or value is None else str(value))
+    wanted = _wanted(path, list(there), needed, number) if there else names
+    types = {name: pa.float64() if name == number else pa.string() for name in wanted}
+    return pa.table({name: pa.array(columns[name], kind) for name, kind in types.items()})
+
+
+def _is_scalar(value: Any, *, is_number: bool) -> bool:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return True
+    return isinstance(value, float if is_number else str)
+
+
+def _text(column: pa.ChunkedArray, name: str, path: Path) -> pa.ChunkedArray:
+    if column.null_count:
+        row = pc.index(pc.is_null(column), True).as_py() + 1
+        raise DataError(f"{path}: {name} is missing in row {row}")
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_floating(kind):
+        # Whole numbers that became floats beside a missing value.
+        column = pc.cast(column, pa.int64())
+    elif pa.types.is_nested(kind):
+        raise DataError(f"{path}: {name} holds {str(kind)[:40]}; expected text or whole numbers")
+    found = pc.cast(column, pa.string())
+    found.validate(full=True)
+    longest = pc.max(pc.utf8_length(found)).as_py() or 0
+    if name != "query" and longest > LONGEST_ID:
+        row = pc.index(pc.utf8_length(found), longest).as_py() + 1
+        raise DataError(
+            f"{path}: {name} in row {row} has {longest} characters; expected at most {LONGEST_ID}"
+        )
+    return found
+
+
+def _number(column: pa.ChunkedArray, name: str, path: Path) -> pa.ChunkedArray:
+    try:
+        if pa.types.is_string(column.type):
+            column = pc.if_else(pc.equal(column, ""), None, column)
+        return pc.cast(column, pa.float64())
+    except pa.ArrowException as error:
+        reason = " ".join(str(error).split())[:200]
+        raise DataError(f"{path}: a {name} is not a number ({reason})") from error
