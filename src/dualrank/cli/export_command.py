@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from dualrank.cli.options import Without
+from dualrank.cli.outputs import NewFile
 from dualrank.cli.terminal import Json, Seed, answer, one_bar, open_features, open_log
 from dualrank.cli.wording import in_options
 from dualrank.data.log.log_options import LogOptions
@@ -28,7 +29,9 @@ def export(
             "debiased labels: letor.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="The file to write.")],
+    out: Annotated[
+        Path, typer.Option("--out", help="The file to write."), NewFile(beside=".weights")
+    ],
     features: Annotated[
         Path | None,
         typer.Option(help="Documents: to compare rankers on, or those of the log, for letor."),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dualrank.cli.outputs import NewFile
 from dualrank.cli.terminal import Json, MaxGrade, Seed, answer, one_bar, open_features
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ logger = logging.getLogger(__name__)
 def rank(
     model: Annotated[Path, typer.Argument(help="A model directory.")],
     data: Annotated[Path, typer.Argument(help="Features: Parquet or LETOR text.")],
-    out: Annotated[Path, typer.Option("--out", help=".parquet, .csv, or .run (TREC).")],
+    out: Annotated[
+        Path, typer.Option("--out", help=".parquet, .csv, or .run (TREC)."), NewFile("a run")
+    ],
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:

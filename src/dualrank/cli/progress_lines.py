@@ -54,7 +54,9 @@ class ProgressLines:
         if not self.total:
             return f"{_in_words(took)} so far"
         share = self.done / self.total
-        counted = f"{share:.0%} ({int(self.done):,} of {int(self.total):,}), {_in_words(took)} so far"
+        counted = (
+            f"{share:.0%} ({int(self.done):,} of {int(self.total):,}), {_in_words(took)} so far"
+        )
         return counted + (f", about {_in_words(took / share - took)} left" if share else "")
 
 

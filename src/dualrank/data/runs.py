@@ -31,7 +31,7 @@ def write_run(path: Path, dataset: Dataset, scores: NDArray[np.floating]) -> Non
         }
     )
     if path.suffix in (".parquet", ".csv"):
-        write_table(path, table)
+        write_table(path, table, "a run")
         return
     require_suffix(path, "a run", ".parquet", ".csv", *TREC_SUFFIXES)
     with atomic_file(path) as file:

@@ -61,7 +61,9 @@ class Bars:
                 line.append(f"{truth[i]:>7.2f}", "dim")
             lines.append(line)
         if truth is not None:
-            legend = Text(f"   {_LEARNED} ", "blue").append(f"learned ({visible(self.label)})   ", "dim")
+            legend = Text(f"   {_LEARNED} ", "blue").append(
+                f"learned ({visible(self.label)})   ", "dim"
+            )
             lines.append(legend.append(f"{_TRUE} ", "yellow").append("true", "dim"))
         return lines
 
