@@ -57,8 +57,22 @@ def write_text(path: Path, text: str) -> None:
         file.write(text.encode())
 
 
+MARK = b"dualrank.kind"
+"""Under this key the schema of a Parquet file says what dualrank wrote."""
+
+
+def marked(schema: pa.Schema, what: str) -> pa.Schema:
+    """A schema that says what is in the file, so that it is known to be dualrank's."""
+    return schema.with_metadata({**(schema.metadata or {}), MARK: what.encode()})
+
+
 def write_table(path: Path, table: pa.Table, what: str = "a table") -> None:
-    """Write an Arrow table atomically, as .parquet or .csv."""
+    """Write an Arrow table atomically, as .parquet or .csv.
+
+    CSV holds ids as they are, also those that a spreadsheet takes for a formula because they begin
+    with `=`, `+`, `-` or `@`: programs read these files, and a sign put in front would be part of
+    the id.
+    """
     import pyarrow.csv
     import pyarrow.parquet
 
@@ -67,6 +81,7 @@ def write_table(path: Path, table: pa.Table, what: str = "a table") -> None:
         if path.suffix == ".csv":
             pyarrow.csv.write_csv(table, file)
         else:
+            table = table.replace_schema_metadata(marked(table.schema, what).metadata)
             pyarrow.parquet.write_table(table, file, compression="zstd")
 
 

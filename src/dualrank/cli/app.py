@@ -25,7 +25,9 @@ from dualrank.cli import (
     train_command,
 )
 from dualrank.cli.options import add_command
+from dualrank.cli.wording import in_plain_words
 from dualrank.errors import DualrankError, StoppedError
+from dualrank.report.visible import visible
 from dualrank.version import __version__
 
 app = typer.Typer(
@@ -80,7 +82,7 @@ def _options(
 
 def main() -> None:
     """Run a command; what the user can mend ends with one sentence and exit code 2."""
-    logging.basicConfig(format="dualrank: %(message)s", level=logging.WARNING)
+    _log_to_stderr()
     # Waiting OpenMP threads sleep instead of spinning, which other work on the cores would pay for.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     before = signal.signal(signal.SIGTERM, _leave)
@@ -107,7 +109,7 @@ def main() -> None:
             sys.exit(2)
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "dualrank"
-        _stop(f"{message().rstrip('.')}; see '{path} --help'")
+        _stop(f"{in_plain_words(message()).rstrip('.')}; see '{path} --help'")
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -117,6 +119,19 @@ def _leave(*_: object) -> None:
     raise StoppedError("asked to stop")
 
 
+class _OneLine(logging.Formatter):
+    """A message is one line, whatever the names in it are made of."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the base class's
+        return visible(super().formatMessage(record))
+
+
+def _log_to_stderr() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(_OneLine("dualrank: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
+
+
 def _stop(sentence: str, code: int = 2) -> None:
-    print(f"dualrank: {sentence}", file=sys.stderr)  # noqa: T201 - the one sentence
+    print(f"dualrank: {visible(sentence)}", file=sys.stderr)  # noqa: T201 - the one sentence
     sys.exit(code)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dualrank.cli.options import imports
+from dualrank.cli.outputs import NewFile
 from dualrank.cli.terminal import Json, Seed, answer, one_bar
 from dualrank.storage import require_suffix
 
@@ -39,7 +40,9 @@ def fit(
     log: Log,
     model: ModelName = "ubm",
     out: Annotated[
-        Path | None, typer.Option("--out", help="Keep the model (.parquet or .json).")
+        Path | None,
+        typer.Option("--out", help="Keep the model (.parquet or .json)."),
+        NewFile("a click model"),
     ] = None,
     *,
     prior: Prior,
@@ -101,7 +104,9 @@ def compare(
         str, typer.Option(help="Names separated by commas; without it, all models.")
     ] = "",
     figure: Annotated[
-        Path | None, typer.Option("--figure", help="Draw the comparison (.svg or .png).")
+        Path | None,
+        typer.Option("--figure", help="Draw the comparison (.svg or .png)."),
+        NewFile(),
     ] = None,
     *,
     prior: Prior,
@@ -150,7 +155,11 @@ def compare(
 @imports("dualrank.clicks.models.em:EM", "dualrank.clicks.models.em:Prior")
 def relevance(
     log: Annotated[Path, typer.Argument(help="A click log, or a model that `fit` wrote.")],
-    out: Annotated[Path, typer.Option("--out", help="The table to write (.parquet or .csv).")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", help="The table to write (.parquet or .csv)."),
+        NewFile("a table of relevance"),
+    ],
     model: ModelName = "dbn",
     min_sessions: Annotated[
         int, typer.Option(help="Leave out documents displayed in fewer sessions.", min=1)
@@ -181,7 +190,7 @@ def relevance(
         _, fitted = _fit(log, model, prior, em)
     table = fitted.relevance()
     table = table.filter(pc.greater_equal(table["observations"], min_sessions))
-    write_table(out, table)
+    write_table(out, table, "a table of relevance")
     answer(
         as_json,
         {"table": str(out), "model": fitted.name, "documents": table.num_rows},

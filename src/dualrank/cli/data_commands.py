@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dualrank.cli.options import imports
+from dualrank.cli.outputs import GENERATED, NewFile
 from dualrank.cli.terminal import Json, MaxGrade, Seed, answer, one_bar
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @imports("dualrank.data.generator:PresetName")
 def generate(
-    out: Annotated[Path, typer.Argument(help="The directory to write to.")],
+    out: Annotated[Path, typer.Argument(help="The directory to write to."), GENERATED],
     preset: Annotated[PresetName, typer.Option(help="How many queries and features.")] = "laptop",
     world: Annotated[int, typer.Option(help="The seed of the world.", min=0)] = 0,
     compress: Annotated[bool, typer.Option("--compress", help="Write .txt.zst files.")] = False,
@@ -45,7 +46,9 @@ def generate(
 
 def simulate(
     data: Annotated[Path, typer.Argument(help="LETOR text with grades.")],
-    out: Annotated[Path, typer.Option("--out", help="The click log to write (.parquet).")],
+    out: Annotated[
+        Path, typer.Option("--out", help="The click log to write (.parquet)."), NewFile("a log")
+    ],
     sessions: Annotated[int, typer.Option(help="How many sessions.", min=1)] = 100_000,
     click_model: Annotated[
         str,

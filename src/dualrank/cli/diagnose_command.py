@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dualrank.cli.options import Without
+from dualrank.cli.outputs import DIAGNOSIS
 from dualrank.cli.terminal import (
     Json,
     Log,
@@ -36,6 +37,7 @@ def diagnose(
     out: Annotated[
         Path | None,
         typer.Option("--out", help="The directory for diagnosis.json and diagnosis.html."),
+        DIAGNOSIS,
     ] = None,
     *,
     options: Annotated[LogOptions, Without("event_kinds")],

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from dualrank.cli.options import Without
-from dualrank.cli.terminal import Json, Seed, answer, open_features, open_log
+from dualrank.cli.outputs import NewFile
+from dualrank.cli.terminal import Json, Seed, answer, one_bar, open_features, open_log
 from dualrank.cli.wording import in_options
 from dualrank.data.log.log_options import LogOptions
 from dualrank.errors import DualrankError
@@ -28,7 +29,9 @@ def export(
             "debiased labels: letor.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="The file to write.")],
+    out: Annotated[
+        Path, typer.Option("--out", help="The file to write."), NewFile(beside=".weights")
+    ],
     features: Annotated[
         Path | None,
         typer.Option(help="Documents: to compare rankers on, or those of the log, for letor."),
@@ -75,16 +78,17 @@ def export(
         options = replace(options, contexts=() if context is None else (context,))
         click_log = open_log(log, documents, options)
     try:
-        written = write(
-            held,
-            to,
-            out,
-            documents=documents,
-            log=click_log,
-            max_weight=max_weight,
-            grades=grades,
-            seed=seed,
-        )
+        with one_bar(f"exporting to {to}"):
+            written = write(
+                held,
+                to,
+                out,
+                documents=documents,
+                log=click_log,
+                max_weight=max_weight,
+                grades=grades,
+                seed=seed,
+            )
     except DualrankError as error:
         error.args = (in_options(str(error), OF_TRAIN),)
         raise

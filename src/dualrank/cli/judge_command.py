@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dualrank.cli.options import Without
+from dualrank.cli.outputs import NewFile
 from dualrank.cli.terminal import Json, Log, Seed, answer, one_bar, open_log
 from dualrank.data.log.log_options import LogOptions
 
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 def judge(
     log: Log,
     out: Annotated[
-        Path, typer.Option("--out", help="The file to write (.qrels, .json, .parquet, .csv).")
+        Path,
+        typer.Option("--out", help="The file to write (.qrels, .json, .parquet, .csv)."),
+        NewFile("a table of judgements"),
     ],
     to: Annotated[
         str | None,

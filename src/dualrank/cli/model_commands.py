@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dualrank.cli.outputs import NewFile
 from dualrank.cli.terminal import Json, MaxGrade, Seed, answer, one_bar, open_features
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ logger = logging.getLogger(__name__)
 def rank(
     model: Annotated[Path, typer.Argument(help="A model directory.")],
     data: Annotated[Path, typer.Argument(help="Features: Parquet or LETOR text.")],
-    out: Annotated[Path, typer.Option("--out", help=".parquet, .csv, or .run (TREC).")],
+    out: Annotated[
+        Path, typer.Option("--out", help=".parquet, .csv, or .run (TREC)."), NewFile("a run")
+    ],
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -101,12 +104,14 @@ def evaluate(
         same = other is None or _features(other) == _features(model)
         scores["against"] = _scores(against, dataset if same else judged(other)[0])
     about = f"{ranking} on {len(dataset)} queries, grades up to {dataset.max_grade:g}"
-    result = _measured(dataset, scores, chosen, permutations, seed)
+    with one_bar("evaluating"):
+        result = _measured(dataset, scores, chosen, permutations, seed)
     if displayed is not None:
         rows = _displayed(displayed, dataset)
         about += f"; {displayed.name} displayed {rows.mean():.0%} of the documents"
         seen = {who: values[rows] for who, values in scores.items()}
-        apart = _measured(dataset.keep(rows), seen, chosen, permutations, seed)
+        with one_bar("evaluating what was displayed"):
+            apart = _measured(dataset.keep(rows), seen, chosen, permutations, seed)
         result |= {f"{metric} of displayed": values for metric, values in apart.items()}
     columns = tuple(next(iter(result.values())))
     table = Table(
@@ -155,7 +160,8 @@ def _scores(ranking: Path, dataset: Dataset) -> NDArray[np.floating[Any]]:
     from dualrank.data.runs import read_run
 
     model = _model(ranking)
-    return read_run(ranking, dataset) if model is None else model.predict(dataset)
+    with one_bar(f"scoring with {ranking.name}"):
+        return read_run(ranking, dataset) if model is None else model.predict(dataset)
 
 
 def _displayed(log: Path, dataset: Dataset) -> NDArray[np.bool_]:
@@ -165,7 +171,8 @@ def _displayed(log: Path, dataset: Dataset) -> NDArray[np.bool_]:
     from dualrank.data.log.read_log import read_log
     from dualrank.errors import DataError
 
-    found = read_log(log, max_bad_share=1.0)
+    with one_bar(f"reading {log.name}"):
+        found = read_log(log, max_bad_share=1.0)
     if found.catalogue is None:
         raise DataError(f"{log}: this log does not know the names of its documents")
     seen = set(found.catalogue.pairs())

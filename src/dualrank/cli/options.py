@@ -9,7 +9,8 @@ where `","` stands after the help; mappings (`columns`) as `--column KEY=VALUE`.
 
 A name that several dataclasses, or a dataclass and the function itself, have is one option for
 all of them. `Annotated[Settings, Without("seed")]` leaves fields out. A parameter of type `Typed`
-gets what the user typed, by name, without any default.
+gets what the user typed, by name, without any default. A parameter whose annotation has an `Output`
+names what is written: the command gets `--force`, and what stands there is checked (`outputs.py`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_typ
 import typer
 from typer.core import TyperCommand
 
+from dualrank.cli.outputs import Output, check_output
 from dualrank.cli.wording import in_options
 from dualrank.errors import DualrankError, SettingsError
 
@@ -88,6 +90,7 @@ def expanded(function: Callable[..., None]) -> Callable[..., None]:
         if inspect.isclass(kind) and dataclasses.is_dataclass(kind):
             kinds[name] = kind
             hidden[name] = {n for note in notes if isinstance(note, Without) for n in note.names}
+    outputs = {name: kind for name, each in own.items() for kind in _outputs(each.annotation)}
     typed = [name for name, parameter in own.items() if parameter.annotation is Typed]
     parameters: dict[str, inspect.Parameter] = {}
     readers: dict[str, Callable[[Any], Any]] = {}
@@ -98,6 +101,9 @@ def expanded(function: Callable[..., None]) -> Callable[..., None]:
             if field.name not in {*parameters, *own, *hidden[name]}:
                 parameters[field.name], readers[field.name] = _option(field, annotation)
 
+    if outputs:
+        parameters["force"] = _FORCE
+
     def command(context: typer.Context, **values: Any) -> None:
         options = [word.lstrip("-") for each in context.command.params for word in each.opts]
         try:
@@ -106,6 +112,10 @@ def expanded(function: Callable[..., None]) -> Callable[..., None]:
             for name, kind in kinds.items():
                 fields = {field.name for field in dataclasses.fields(kind)} - hidden[name]
                 given[name] = kind(**{key: values[key] for key in fields & values.keys()})
+            read = [value for name, value in values.items() if name not in outputs]
+            for name, written in outputs.items():
+                if values[name] is not None:
+                    check_output(values[name], written, read, force=values["force"])
             for name in typed:
                 given[name] = Typed((k, v) for k, v in values.items() if _is_typed(context, k))
             function(**given)
@@ -123,6 +133,25 @@ def expanded(function: Callable[..., None]) -> Callable[..., None]:
     command.__doc__ = next((each.__doc__ for each in described if each.__doc__), None)
     command.__name__ = function.__name__
     return command
+
+
+_FORCE = inspect.Parameter(
+    "force",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Replace what is there, though this command did not write it."
+        ),
+    ],
+)
+
+
+def _outputs(annotation: Any) -> Iterator[Output]:
+    """What a parameter names to be written, if it does."""
+    if get_origin(annotation) is Annotated:
+        yield from (note for note in get_args(annotation) if isinstance(note, Output))
 
 
 def _is_typed(context: typer.Context, name: str) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dualrank.cli.options import imports
+from dualrank.cli.outputs import NewFile
 from dualrank.cli.terminal import Json, Seed, answer, one_bar
 from dualrank.errors import SettingsError
 from dualrank.storage import require_suffix
@@ -70,7 +71,9 @@ def search(
         Path | None, typer.Option(help="Many queries: a table with query_id and query.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The lists of --queries (.parquet), as for judging.")
+        Path | None,
+        typer.Option(help="The lists of --queries (.parquet), as for judging."),
+        NewFile("lists of pages"),
     ] = None,
     seed: Seed = 0,
     as_json: Json = False,
@@ -113,7 +116,7 @@ def _search_many(
     with one_bar("searching") as report:
         lists, empty = opened.search_all(asked, k, field=field, progress=report)
     warn_of("queries without any page", empty)
-    write_table(out, lists)
+    write_table(out, lists, "lists of pages")
     summary = {"lists": str(out), "queries": len(asked), "pairs": lists.num_rows}
     answer(
         as_json,
@@ -126,7 +129,11 @@ def _search_many(
 def features(
     pages: Pages,
     queries: Annotated[Path, typer.Argument(help="A table with query_id and query.")],
-    out: Annotated[Path, typer.Option("--out", help="The features to write (.parquet).")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", help="The features to write (.parquet)."),
+        NewFile("text features"),
+    ],
     candidates: Annotated[
         str,
         typer.Option(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dualrank.cli.options import Without, imports
+from dualrank.cli.outputs import CURVES
 from dualrank.cli.terminal import Json, Log, Seed, answer, one_bar, open_features, open_log
 from dualrank.cli.wording import in_options
 from dualrank.data.log.log_options import LogOptions
@@ -34,7 +35,9 @@ def propensity(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="The directory for a file each, and a figure.")
+        Path | None,
+        typer.Option("--out", help="The directory for a file each, and a figure."),
+        CURVES,
     ] = None,
     ranker: Annotated[
         Literal["linear", "dnn"] | None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from dualrank.cli.outputs import NewFile
 from dualrank.cli.terminal import Json, Log, Seed, answer, one_bar
 from dualrank.data.log.log_options import LogOptions
 from dualrank.errors import SettingsError
@@ -22,7 +23,11 @@ logger = logging.getLogger(__name__)
 
 def reduce(
     log: Log,
-    out: Annotated[Path, typer.Option("--out", help="The reduced log to write (.parquet).")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", help="The reduced log to write (.parquet)."),
+        NewFile("dualrank.log"),
+    ],
     events: Annotated[
         str | None,
         typer.Option(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dualrank.cli.options import add_command, imports
+from dualrank.cli.outputs import EXPERIMENT, GENERATED
 from dualrank.cli.terminal import (
     Json,
     Seed,
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 Jobs = Annotated[
     int, typer.Option(help="Processes at a time, one thread each; 0: one per core.", min=0)
 ]
-Out = Annotated[Path, typer.Option("--out", help="The directory for table, figures and report.")]
+Out = Annotated[
+    Path, typer.Option("--out", help="The directory for table, figures and report."), EXPERIMENT
+]
 
 reproduce = typer.Typer(
     help="Repeat the paper's experiments, with several seeds.", no_args_is_help=True
@@ -37,9 +40,9 @@ reproduce = typer.Typer(
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands; the options of an experiment are its fields."""
-    app.command()(demo)
+    add_command(app, demo)
     app.add_typer(reproduce, name="reproduce")
-    app.command("generate-web")(generate_web)
+    add_command(app, generate_web, "generate-web")
     for name, (place, about) in EXPERIMENTS.items():
         add_command(reproduce, _command(name, place), name, about)
 
@@ -66,7 +69,7 @@ def demo(
 
 
 def generate_web(
-    out: Annotated[Path, typer.Argument(help="The directory to write to.")],
+    out: Annotated[Path, typer.Argument(help="The directory to write to."), GENERATED],
     sessions: Annotated[int, typer.Option(help="Sessions per list, on average.", min=1)] = 20,
     user: Annotated[
         str, typer.Option(help="Who clicks: mixed, or pbm, ubm, dbn, dcm, cascade, pbm-trust, …")

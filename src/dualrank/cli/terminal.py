@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dualrank.cli.progress_lines import progress_lines
 from dualrank.errors import StoppedError
+from dualrank.report.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,7 +63,9 @@ def answer(as_json: bool, content: Any, *shown: str | Table | None) -> None:
     console = result_console()
     for each in shown:
         if isinstance(each, str):
-            typer.echo(each)
+            # A line feed at the start is ours, to leave a line empty; others come from the data.
+            text = each.lstrip("\n")
+            typer.echo("\n" * (len(each) - len(text)) + visible(text))
         elif each is not None:
             console.print(each.rich(console.width))
 
@@ -93,9 +97,8 @@ def open_log(log: str, dataset: Dataset | None, options: LogOptions) -> ClickLog
 
 
 @contextmanager
-def progress_bars() -> Iterator[Progress]:
-    """Bars with rate and remaining time on stderr, removed at the end."""
-    from rich.console import Console
+def _progress_bars(console: Console) -> Iterator[Progress]:
+    """Bars with rate and remaining time, removed at the end."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -114,7 +117,7 @@ def progress_bars() -> Iterator[Progress]:
             return Text("" if speed is None else f"{speed:,.0f}/s")
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
         MofNCompleteColumn(),
         Rate(),
@@ -122,23 +125,34 @@ def progress_bars() -> Iterator[Progress]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    console = Console(stderr=True)
-    # In a file a bar would be an empty line. Of the workers of torchrun, the first one speaks.
-    silent = not console.is_terminal or os.environ.get("RANK", "0") != "0"
-    with Progress(*columns, console=console, transient=True, disable=silent) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         yield progress
+
+
+def _error_console() -> Console:
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def _is_silent() -> bool:
+    """Of the workers of torchrun, the first one speaks."""
+    return os.environ.get("RANK", "0") != "0"
 
 
 @contextmanager
 def one_bar(description: str) -> Iterator[Callable[[int, int], None]]:
-    """A single bar, fed with what is done and how much there is."""
-    with progress_bars() as progress:
-        task = progress.add_task(description, total=None)
-
-        def report(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
-        yield report
+    """A single bar, fed with what is done and how much there is; lines where stderr is a file."""
+    console = _error_console()
+    if _is_silent():
+        yield lambda done, total: None
+    elif not console.is_terminal:
+        with progress_lines(description) as heard:
+            yield heard
+    else:
+        with _progress_bars(console) as progress:
+            task = progress.add_task(visible(description), total=None)
+            yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 @contextmanager
@@ -176,13 +190,40 @@ def task_bars(
     names: Sequence[str],
 ) -> Iterator[tuple[Callable[[int, int, int], None], Callable[[], None]]]:
     """A bar over all tasks, and one for each that runs: what hears of steps, and of ends."""
-    with progress_bars() as progress:
+    console = _error_console()
+    if _is_silent() or not console.is_terminal:
+        with one_bar(f"{len(names)} tasks") as heard:
+            yield _added_up(heard, len(names))
+        return
+    with _progress_bars(console) as progress:
         whole = progress.add_task("all", total=len(names))
         bars: dict[int, Any] = {}
 
         def report(index: int, done: int, total: int) -> None:
             if index not in bars:
-                bars[index] = progress.add_task(f"  {names[index]}", total=total)
+                bars[index] = progress.add_task(visible(f"  {names[index]}"), total=total)
             progress.update(bars[index], completed=done, total=total, visible=done < total)
 
         yield report, lambda: progress.advance(whole)
+
+
+def _added_up(
+    heard: Callable[[float, float], None], count: int
+) -> tuple[Callable[[int, int, int], None], Callable[[], None]]:
+    """One sum of tasks that are done and of the parts that others have done."""
+    parts: dict[int, float] = {}
+    ended = 0
+
+    def tell() -> None:
+        heard(ended + sum(part for part in parts.values() if part < 1), count)
+
+    def report(index: int, done: int, total: int) -> None:
+        parts[index] = done / total if total else 0.0
+        tell()
+
+    def finished() -> None:
+        nonlocal ended
+        ended += 1
+        tell()
+
+    return report, finished

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dualrank.cli.options import Without, imports
+from dualrank.cli.outputs import MODEL
 from dualrank.cli.terminal import (
     Json,
     Log,
@@ -45,7 +46,7 @@ def train(
             "--features", help="Parquet keyed by query_id and doc_id, or LETOR text with ids."
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="The model directory to write.")],
+    out: Annotated[Path, typer.Option("--out", help="The model directory to write."), MODEL],
     method: Annotated[
         str, typer.Option(help=f"How clicks are learned from: {', '.join(METHODS)}.")
     ] = "auto",

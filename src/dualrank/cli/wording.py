@@ -1,9 +1,31 @@
-"""Sentences of the library in the words of the command line."""
+"""Sentences of the library, and of the parser, in the words of the command line."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+
+
+_OF_THE_PARSER = (
+    (r"Value error, ", ""),
+    (r"Input should be a valid integer\b.*", "expected a whole number"),
+    (r"Input should be a valid number\b.*", "expected a number"),
+    (r"Input should be greater than or equal to (\S+)", r"expected \1 or more"),
+    (r"Input should be less than or equal to (\S+)", r"expected \1 or less"),
+    (r"Input should be (greater|less) than (\S+)", r"expected a number \1 than \2"),
+    (r"Input should be ", "expected "),
+)
+
+
+def in_plain_words(sentence: str) -> str:
+    """What the parser of the command line says, without the words of the library that checks types.
+
+    >>> in_plain_words("Invalid value for '--steps': Input should be a valid integer, got a string")
+    "Invalid value for '--steps': expected a whole number"
+    """
+    for theirs, ours in _OF_THE_PARSER:
+        sentence = re.sub(theirs, ours, sentence)
+    return sentence
 
 
 def in_options(sentence: str, options: Sequence[str]) -> str:

@@ -34,7 +34,7 @@ def write_run(path: Path, dataset: Dataset, scores: NDArray[np.floating]) -> Non
         }
     )
     if path.suffix in (".parquet", ".csv"):
-        write_table(path, table)
+        write_table(path, table, "a run")
         return
     require_suffix(path, "a run", ".parquet", ".csv", *TREC_SUFFIXES)
     columns = [column.to_pylist() for column in table.columns]

@@ -20,7 +20,7 @@ from dualrank.pages.tables import Pairs, Queries
 from dualrank.pages.text_features import FEATURE_NAMES, Parameters, features_of
 from dualrank.pages.tokens import Tokeniser
 from dualrank.pages.word_counts import PageCounts, QueryWords, count_words
-from dualrank.storage import atomic_file
+from dualrank.storage import atomic_file, marked
 
 BLOCK_PAIRS = 20_000
 _NAMED = 3
@@ -87,6 +87,7 @@ class Extraction:
                 *((name, pa.float32()) for name in FEATURE_NAMES),
             ]
         )
+        schema = marked(schema, "text features")
         with atomic_file(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as out:
             for block, values in self._blocks():
                 names = query_ids[pairs.queries[block]], self.pages.doc_ids[pairs.documents[block]]

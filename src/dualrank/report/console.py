@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.report.visible import plain, visible
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -59,7 +61,9 @@ class Bars:
                 line.append(f"{truth[i]:>7.2f}", "dim")
             lines.append(line)
         if truth is not None:
-            legend = Text(f"   {_LEARNED} ", "blue").append(f"learned ({self.label})   ", "dim")
+            legend = Text(f"   {_LEARNED} ", "blue").append(
+                f"learned ({visible(self.label)})   ", "dim"
+            )
             lines.append(legend.append(f"{_TRUE} ", "yellow").append("true", "dim"))
         return lines
 
@@ -76,22 +80,21 @@ def show(sheet: Sheet, console: Console, files: Sequence[Path] = ()) -> None:
 
 
 def _show(sheet: Sheet, console: Console, files: Sequence[Path]) -> None:
-    from rich.text import Text
-
     width = min(console.width, _WIDEST)
     tables = [section for section in sheet.sections if section.table is not None]
     for section in tables:
         assert section.table is not None
         if len(tables) > 1:
-            console.print(Text(section.title, "bold"))
+            console.print(plain(section.title, "bold"))
         console.print(section.table.rich(console.width))
         for text in (section.table.note, str(section.text)):
             if text:
-                console.print(Text(text, style="dim"), width=width)
+                console.print(plain(text, "dim"), width=width)
         console.print()
     if sheet.verdict:
         first, *others = sheet.verdict
-        console.print(Text(first, "bold").append(" " + " ".join(others), "not bold"), width=width)
+        rest = plain(" " + " ".join(others), "not bold")
+        console.print(plain(first, "bold").append_text(rest), width=width)
         console.print()
     points = [point for section in sheet.sections for point in section.points]
     if points:
@@ -99,7 +102,7 @@ def _show(sheet: Sheet, console: Console, files: Sequence[Path]) -> None:
         counts = [(status, sum(point.status == status for point in points)) for status in _COLORS]
         said = ", ".join(f"{count} {status}" for status, count in counts if count)
         console.print()
-        console.print(Text(said, "dim"))
+        console.print(plain(said, "dim"))
     if sheet.bars is not None:
         for line in sheet.bars.lines(width):
             console.print(line, no_wrap=True, overflow="ellipsis")
@@ -110,7 +113,6 @@ def _show(sheet: Sheet, console: Console, files: Sequence[Path]) -> None:
 
 def _points_table(points: Sequence[Point], width: int) -> Table:
     from rich.table import Table
-    from rich.text import Text
 
     from dualrank.report.sheet import MARKS
 
@@ -119,22 +121,21 @@ def _points_table(points: Sequence[Point], width: int) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(ratio=1)
     for point in points:
-        words = Text(point.meaning)
+        words = plain(point.meaning)
         if point.advice:
-            words.append(f"\n→ {point.advice}", "dim")
-        mark = Text(MARKS[point.status], _COLORS[point.status])
-        table.add_row(mark, Text(point.name, "bold"), words)
+            words.append("\n").append_text(plain(f"→ {point.advice}", "dim"))
+        mark = plain(MARKS[point.status], _COLORS[point.status])
+        table.add_row(mark, plain(point.name, "bold"), words)
     return table
 
 
 def _print_files(files: Sequence[Path], console: Console) -> None:
     """Name the files, the page to open first; soft-wrapped, so that paths can be copied."""
-    from rich.text import Text
-
     ordered = sorted(files, key=lambda path: path.suffix != ".html")
     first = os.path.relpath(ordered[0])
     shown = first if not first.startswith("..") else str(ordered[0].absolute())
-    console.print(Text("Report: ", "bold").append(shown, "not bold cyan"), soft_wrap=True)
+    named = plain("Report: ", "bold").append_text(plain(shown, "not bold cyan"))
+    console.print(named, soft_wrap=True)
     rest = ", ".join(path.name for path in ordered[1:])
     if rest:
-        console.print(Text(f"Beside it: {rest}", style="dim"))
+        console.print(plain(f"Beside it: {rest}", "dim"))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dualrank.report.template import render
+from dualrank.report.visible import plain, visible
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -182,7 +183,6 @@ class Table:
     def _rich(self, columns: Sequence[str], padding: int) -> RichTable:
         from rich import box
         from rich.table import Table as RichTable
-        from rich.text import Text
 
         table = RichTable(
             box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, padding)
@@ -190,12 +190,14 @@ class Table:
         chosen = [self.columns.index(name) for name in columns]
         for name, index in zip((self.corner, *columns), (None, *chosen), strict=True):
             texts = [
-                row.label if index is None else _text(row.cells[index]) + _mark(row.cells[index])
+                visible(row.label)
+                if index is None
+                else _shown(row.cells[index]) + _mark(row.cells[index])
                 for row in self.rows
             ]
             wraps = name in self.words
             table.add_column(
-                Text(name),
+                plain(name),
                 justify="left" if wraps or index is None else "right",
                 no_wrap=not wraps,
                 overflow="fold" if wraps else "ellipsis",
@@ -204,7 +206,7 @@ class Table:
         # Numbers are aligned by hand, since marks stand after them in some rows only.
         widths = {
             index: max(
-                len(self.columns[index]) - 1, *(len(_text(row.cells[index])) for row in self.rows)
+                len(self.columns[index]) - 1, *(len(_shown(row.cells[index])) for row in self.rows)
             )
             for index in chosen
             if any(_mark(row.cells[index]) for row in self.rows)
@@ -213,7 +215,7 @@ class Table:
             if i and row.group != self.rows[i - 1].group:
                 table.add_section()
             table.add_row(
-                Text(row.label),
+                plain(row.label),
                 *(_rich_cell(row.cells[index], widths.get(index)) for index in chosen),
                 style="dim" if row.dim else None,
             )
@@ -254,6 +256,11 @@ def _text(cell: Cell | str | None) -> str:
     return cell.number if isinstance(cell, Cell) else cell or ""
 
 
+def _shown(cell: Cell | str | None) -> str:
+    """A cell as a terminal shows it, without its mark."""
+    return visible(_text(cell))
+
+
 def _is_best(cell: Cell | str | None) -> bool:
     return isinstance(cell, Cell) and cell.best
 
@@ -263,8 +270,8 @@ def _mark(cell: Cell | str | None) -> str:
 
 
 def _markdown_text(text: str) -> str:
-    plain = " ".join(html.escape(text, quote=False).split())
-    return plain.replace("\\", "\\\\").replace("|", "\\|")
+    written = visible(" ".join(html.escape(text, quote=False).split()))
+    return written.replace("\\", "\\\\").replace("|", "\\|")
 
 
 def _markdown_cell(cell: Cell | str | None) -> str:
@@ -273,9 +280,7 @@ def _markdown_cell(cell: Cell | str | None) -> str:
 
 
 def _rich_cell(cell: Cell | str | None, width: int | None) -> Text:
-    from rich.text import Text
-
-    text = Text(_text(cell), style="bold" if _is_best(cell) else "")
+    text = plain(_text(cell), "bold" if _is_best(cell) else "")
     if width is None:
         return text
     text.pad_left(width - len(text))

@@ -15,7 +15,7 @@ from dualrank.clicks.models.fitted import Fitted
 from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.data.catalogue import Catalogue
 from dualrank.errors import DataError, DualrankError
-from dualrank.storage import atomic_file, require_suffix, write_text
+from dualrank.storage import MARK, atomic_file, require_suffix, write_text
 
 _KEY = b"dualrank"
 _VERSION = 1
@@ -45,7 +45,8 @@ def write_fitted(model: str, fitted: Fitted, path: Path) -> None:
         write_text(path, json.dumps({**head, "pairs": table.to_pydict()}, indent=1) + "\n")
     else:
         with atomic_file(path) as file:
-            named = table.replace_schema_metadata({_KEY: json.dumps(head).encode()})
+            told = {_KEY: json.dumps(head).encode(), MARK: b"a click model"}
+            named = table.replace_schema_metadata(told)
             pq.write_table(named, file, compression="zstd")
 
 

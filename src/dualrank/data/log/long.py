@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dualrank.data.catalogue import Catalogue
 from dualrank.data.click_log import ClickLog
-from dualrank.storage import atomic_file, require_suffix
+from dualrank.storage import atomic_file, marked, require_suffix
 
 SESSIONS_PER_TABLE = 100_000
 
@@ -86,7 +86,7 @@ def write_long_log(
     first = next(tables)
     with (
         atomic_file(path) as file,
-        pq.ParquetWriter(file, first.schema, compression="zstd") as writer,
+        pq.ParquetWriter(file, marked(first.schema, "a log"), compression="zstd") as writer,
     ):
         for table in chain([first], tables):
-            writer.write_table(table)
+            writer.write_table(table.replace_schema_metadata(writer.schema.metadata))

@@ -34,7 +34,7 @@ KEY = b"dualrank.log"
 def write_log(log: ClickLog, path: Path) -> None:
     """Save a reduced log; nothing appears under this name before all of it is written."""
     require_suffix(path, "a reduced log", ".parquet")
-    write_table(path, to_table(log))
+    write_table(path, to_table(log), "a reduced log")
 
 
 def to_table(log: ClickLog) -> pa.Table:

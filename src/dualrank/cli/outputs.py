@@ -1,0 +1,148 @@
+"""What a command may write over.
+
+What a command wrote before, it replaces: a folder that has its files, a Parquet file that carries
+its mark. Anything else that stands under the name is somebody's, and is replaced with `--force`
+alone. What is read is never written over. Python users decide for themselves: `Model.save`,
+`write_log` and `dualrank.train` replace what is there.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from dualrank.errors import SettingsError
+
+
+class NewFile:
+    """That a parameter names a file to write; `mark` is how earlier ones are known, in Parquet.
+
+    `beside` is what the name of a second file has more at its end.
+    """
+
+    def __init__(self, mark: str = "", beside: str = "") -> None:
+        self.mark, self.beside = mark, beside
+
+    def refuses(self, out: Path) -> str | None:
+        """Why the file is not replaced."""
+        if self._is_own(out):
+            return None
+        found = [path for path in self._written(out) if os.path.lexists(path)]
+        if not found:
+            return None
+        which = "this name" if found[0] == out else f"the name {found[0].name}"
+        return f"there is something of {which} already; give another one, or --force to replace it"
+
+    def overwrites(self, out: Path, read: Path) -> bool:
+        """Whether writing `out` would change what is read."""
+        if any(_same(path, read) for path in self._written(out)):
+            return True
+        inside = read.is_dir() and read.resolve() in out.resolve().parents
+        return inside and out.exists() and not self._is_own(out)
+
+    def _written(self, out: Path) -> list[Path]:
+        return [out, *([out.with_name(out.name + self.beside)] if self.beside else [])]
+
+    def _is_own(self, out: Path) -> bool:
+        if out.suffix != ".parquet" or not self.mark or not out.is_file():
+            return False
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from dualrank.storage import MARK
+
+        try:
+            found = pq.read_schema(out).metadata or {}
+        except (OSError, pa.ArrowException):
+            return False
+        return self.mark.encode() in (found.get(MARK), *found)
+
+
+class NewFolder:
+    """That a parameter names a folder to write; `marks` are what is found in earlier ones.
+
+    A mark is a pattern of names, or `pattern:key` for JSON with this key.
+    """
+
+    def __init__(self, *marks: str) -> None:
+        self.marks = marks
+
+    def refuses(self, out: Path) -> str | None:
+        """Why nothing is written into the folder."""
+        if not out.is_dir():
+            return None
+        if self._is_own(out) or all(each.name.startswith(".") for each in out.iterdir()):
+            return None
+        return (
+            "this folder holds something that this command did not write; give another one, or "
+            "--force to write into it"
+        )
+
+    def overwrites(self, out: Path, read: Path) -> bool:
+        """Whether writing into `out` would change what is read."""
+        if _same(out, read):
+            return True
+        marked = (found for mark in self.marks for found in _with_mark(out, mark))
+        return read.is_file() and any(_same(read, found) for found in marked)
+
+    def _is_own(self, out: Path) -> bool:
+        return any(True for mark in self.marks for _ in _with_mark(out, mark))
+
+
+Output = NewFile | NewFolder
+
+MODEL = NewFolder(
+    "manifest.json:ranker", "propensity.json:examination", "checkpoint*.safetensors", "tensorboard"
+)
+DIAGNOSIS = NewFolder("diagnosis.json:points")
+CURVES = NewFolder("*.json:examination")
+EXPERIMENT = NewFolder("*.json:experiment", "unfinished")
+GENERATED = NewFolder()
+
+
+def check_output(out: Path, kind: Output, read: Iterable[object], *, force: bool) -> None:
+    """Refuse to write over what is read and, without `force`, over what somebody else wrote."""
+    for path in _files(read):
+        if kind.overwrites(out, path):
+            raise SettingsError(
+                f"{out}: this would write over {path}, which is read; give another name"
+            )
+    if os.environ.get("RANK", "0") != "0":
+        return  # the first worker of torchrun may have begun to write
+    why = None if force else kind.refuses(out)
+    if why is not None:
+        raise SettingsError(f"{out}: {why}")
+
+
+def _files(words: Iterable[object]) -> Iterable[Path]:
+    """What of the words that were typed names files that are there; patterns name several."""
+    for word in words:
+        if isinstance(word, str | Path):
+            text = str(word)
+            found = [text] if os.path.lexists(text) else glob.glob(text, recursive=True)
+            yield from map(Path, found)
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
+def _with_mark(folder: Path, mark: str) -> Iterable[Path]:
+    pattern, _, key = mark.partition(":")
+    for path in folder.glob(pattern):
+        if not key or _has_key(path, key):
+            yield path
+
+
+def _has_key(path: Path, key: str) -> bool:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) and key in content
