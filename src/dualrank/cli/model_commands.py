@@ -165,7 +165,7 @@ def _displayed(log: Path, dataset: Dataset) -> NDArray[np.bool_]:
     from dualrank.data.log.read_log import read_log
     from dualrank.errors import DataError
 
-    found = read_log(log, max_bad_share=1.0)
+    found = read_log(log, partial=True, max_bad_share=1.0)
     if found.catalogue is None:
         raise DataError(f"{log}: this log does not know the names of its documents")
     seen = set(found.catalogue.pairs())
