@@ -172,7 +172,7 @@ def _displayed(log: Path, dataset: Dataset) -> NDArray[np.bool_]:
     from dualrank.errors import DataError
 
     with one_bar(f"reading {log.name}"):
-        found = read_log(log, max_bad_share=1.0)
+        found = read_log(log, partial=True, max_bad_share=1.0)
     if found.catalogue is None:
         raise DataError(f"{log}: this log does not know the names of its documents")
     seen = set(found.catalogue.pairs())

@@ -82,6 +82,8 @@ class Dependence:
 
     after_the_first: Ratio
     further_down: Ratio
+    partial: bool = False
+    """Whether lists have gaps, so that it is not known what was clicked above a document."""
 
     @classmethod
     def of(cls, log: ClickLog) -> Dependence:
@@ -91,7 +93,7 @@ class Dependence:
             Ratio(*(float(each[rows].sum()) for each in sums))
             for rows in (np.s_[:1, 1:], np.s_[1:, 2:])
         )
-        return cls(first, further)
+        return cls(first, further, bool(log.lists.have_gaps.any()))
 
     @property
     def ends_sessions(self) -> bool:
@@ -111,8 +113,10 @@ class Dependence:
         Then clicks further down come together more often than those with the first result do: who
         clicks there came so far, and who clicked the first may have left. Users some of whom click
         much and others little would raise both alike; and where a click on the first makes others
-        no rarer, nobody leaves because of it.
+        no rarer, nobody leaves because of it. Lists with gaps do not show what was read.
         """
+        if self.partial:
+            return False
         first, further = self.after_the_first, self.further_down
         if min(first.expected, further.expected) < FEWEST_EXPECTED:
             return self.ends_sessions

@@ -99,7 +99,7 @@ class DualLearning(Correction):
     def position_evidence(self, scores: Tensor, shown: Shown) -> list[Tensor]:
         """The slope of l̂_IRW and the sum of the clicks in it; of all lists, its bend too."""
         table = self.model()
-        seen = ratio_to_first(scores, self._settings.max_weight) * shown.labels
+        seen = ratio_to_first(scores, self._settings.max_weight, shown.first) * shown.labels
         if shown.sessions is None:
             return [_slope(table, seen, shown), seen.sum()]
         expected = _expected(table, seen, shown)

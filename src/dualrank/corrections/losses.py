@@ -58,8 +58,9 @@ def plackett_luce_loss(scores: Tensor, targets: Tensor, shown: Shown) -> Loss:
     below = known.flip(-1).logcumsumexp(-1).flip(-1)
     log_p = (known - below).masked_fill(~shown.mask, 0.0)
     # P(x drawn at k) for every pair, because sums over e^{s_x} and 1/D_k apart would overflow. Only
-    # ranks that are known are drawn at, and these stand first.
-    ranks = int((targets != 0).any(dim=0).sum())
+    # ranks that are known are drawn at, and none stands after the last of them.
+    known_ranks = (targets != 0).any(dim=0).nonzero()
+    ranks = int(known_ranks[-1]) + 1 if len(known_ranks) else 0
     at = below[:, :ranks].masked_fill(targets[:, :ranks] == 0, torch.inf)
     at_rank = torch.exp(known[:, None, :] - at[:, :, None]).triu()
     expected = at_rank * targets[:, :ranks, None]
@@ -171,8 +172,13 @@ def masked_log_softmax(scores: Tensor, shown: Shown) -> Tensor:
     return (scores - total).masked_fill_(shown.padding, 0.0)
 
 
-def ratio_to_first(log_odds: Tensor, max_weight: float = torch.inf) -> Tensor:
+def ratio_to_first(
+    log_odds: Tensor, max_weight: float = torch.inf, first: Tensor | None = None
+) -> Tensor:
     """P(1)/P(x) = e^{s_1 − s_x} for every position: the inverse weights of equation (10).
+
+    Where lists have gaps, `first` says at which position the first document of each stands. Which
+    document the others are compared with is only a weight of the list.
 
     The exponent is unbounded, so the ratio is clipped before it is taken, not after: at
     `max_weight`, and never above what the type can hold (an infinite weight times no click would
@@ -180,4 +186,5 @@ def ratio_to_first(log_odds: Tensor, max_weight: float = torch.inf) -> Tensor:
     """
     largest = math.log(torch.finfo(log_odds.dtype).max) - 1
     limit = min(math.log(max_weight), largest)
-    return torch.exp((log_odds[..., :1] - log_odds).clamp(max=limit))
+    of_first = log_odds[..., :1] if first is None else log_odds.gather(1, first[:, None])
+    return torch.exp((of_first - log_odds).clamp(max=limit))

@@ -19,7 +19,8 @@ class RankedLists:
     """One displayed list per row: `documents[l, i]` is the data set's row shown at rank `i + 1`.
 
     Lists shorter than the depth end in `PADDING`, which is never clicked, never in a softmax
-    and never in a metric.
+    and never in a metric. `PADDING` above a document is a gap: what stood there, if anything did,
+    was not logged.
     """
 
     documents: NDArray[np.int32]
@@ -38,9 +39,29 @@ class RankedLists:
         """True where a document was displayed."""
         return self.documents != PADDING
 
+    @property
+    def have_gaps(self) -> NDArray[np.bool_]:
+        """Of each list, whether it has a gap, so that what stood above a document is not known.
+
+        >>> RankedLists(np.array([[4, 2, -1], [-1, 2, -1]]), np.zeros(2, int)).have_gaps
+        array([False,  True])
+        """
+        mask = self.mask
+        return (~mask[:, :-1] & mask[:, 1:]).any(axis=1)
+
     def gather(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Per-document values (grades, scores) laid out like the lists, 0 at padding."""
         return np.where(self.mask, values[self.documents], np.float32(0))
+
+
+def require_no_gaps(lists: RankedLists, who: str, instead: str) -> None:
+    """Refuse lists with gaps for what needs to know all that stood above a document."""
+    gaps = int(lists.have_gaps.sum())
+    if gaps:
+        raise DataError(
+            f"{who} follows users down the list, and {gaps} of {len(lists)} lists have gaps: what "
+            f"was clicked there is not known; {instead}"
+        )
 
 
 def rank_documents(dataset: Dataset, scores: NDArray[np.floating]) -> NDArray[np.int64]:

@@ -91,7 +91,8 @@ def spearman_with_order(
     """
     order = np.argsort(np.where(mask, -scores, np.inf), axis=1, kind="stable")
     rank = np.argsort(order, axis=1)
-    squares = np.where(mask, (rank - np.arange(scores.shape[1])) ** 2, 0).sum(axis=1)
+    stands = np.cumsum(mask, axis=1) - 1
+    squares = np.where(mask, (rank - stands) ** 2, 0).sum(axis=1)
     n = mask.sum(axis=1).astype(np.float64)
     correlation: NDArray[np.float64] = 1 - 6 * squares / (n * (n**2 - 1))
     return correlation

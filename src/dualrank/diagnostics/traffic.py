@@ -82,9 +82,11 @@ def clicks_everything(log: ClickLog) -> tuple[float, float]:
 
 def clicks_only_last(log: ClickLog) -> tuple[float, float]:
     """Sessions whose only click is on the last rank, and the mean for the two ranks above it."""
-    length = log.lists.mask.sum(axis=1)[log.list_of]
+    mask = log.lists.mask
+    length = mask.sum(axis=1)[log.list_of]
     once = np.flatnonzero((log.clicks.sum(axis=1) == 1) & (length >= SHORTEST))
-    from_end = length[once] - 1 - log.clicks[once].argmax(axis=1)
+    below = mask.sum(axis=1, keepdims=True) - np.cumsum(mask, axis=1)
+    from_end = below[log.list_of[once], log.clicks[once].argmax(axis=1)]
     last, above, further = (log.counts[once[from_end == place]].sum() for place in range(3))
     return float(last), float(above + further) / 2
 

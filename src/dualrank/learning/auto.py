@@ -29,6 +29,7 @@ from dualrank.errors import DataError
 from dualrank.evaluation.click_check import ClickCheck, Lead, hold_out
 from dualrank.learning.choice import NAIVE, Choice, choose
 from dualrank.learning.combination import HeldOut, add_up, context_lead, weigh
+from dualrank.learning.feedback import require_comparisons
 from dualrank.learning.logging_scores import Ground
 from dualrank.learning.loop import Progress, Watch, part_of
 from dualrank.learning.methods import METHODS
@@ -61,6 +62,7 @@ def fit_best(
     watch: Watch | None = None,
 ) -> tuple[Model, dict[str, Model]]:
     """Train the candidates: the ranker that is made of them, and each by its method."""
+    require_comparisons(log.lists)
     work = _Candidates(log, dataset, plan, checkpoint, progress, watch)
     if plan.ranker.makes.at_once or plan.apart or isinstance(plan.validation, Dataset):
         return work.choose()

@@ -16,7 +16,7 @@ from dualrank.clicks.dependence import read_down
 from dualrank.clicks.user import User, perceived_relevance
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
-from dualrank.data.lists import PADDING, RankedLists
+from dualrank.data.lists import PADDING, RankedLists, require_no_gaps
 from dualrank.errors import DataError
 from dualrank.learning.event_values import values_by_row
 from dualrank.rankers.batch import Batch
@@ -46,7 +46,11 @@ class WholeFeedback(Feedback, Protocol):
 def require_comparisons(lists: RankedLists) -> None:
     """Refuse lists on which no document could be preferred to another."""
     if not (lists.mask.sum(axis=1) > 1).any():
-        raise DataError("no list shows two documents: there is nothing to prefer one over another")
+        raise DataError(
+            "no list shows two documents: there is nothing to prefer one over another; put what "
+            "one user saw at once under one session_id, or use method stopping, which needs no "
+            "second document"
+        )
 
 
 class SimulatedClicks:
@@ -183,7 +187,7 @@ class LoggedClicks(Labelled):
             raise DataError(
                 f"none of the {log.sessions} sessions has a click: there is nothing to learn from"
             )
-        require_comparisons(log.lists)
+        self.check(log.lists)
         list_of, contexts, group = _by_context(log, context)
         sessions = np.bincount(group, log.counts, len(list_of)).astype(np.int64)
         shares = _sums(log.clicks, log, group, len(list_of)) / np.maximum(sessions, 1)[:, None]
@@ -200,13 +204,27 @@ class LoggedClicks(Labelled):
             else _sums(read, log, group, len(list_of)) / np.maximum(sessions, 1)[:, None],
         )
 
+    def check(self, lists: RankedLists) -> None:
+        """Refuse lists that say nothing."""
+        require_comparisons(lists)
+
     def read(self, log: ClickLog) -> NDArray[np.bool_] | None:
         """What the sessions of each row of the log have surely read, if that is known."""
         return None
 
 
 class ReadClicks(LoggedClicks):
-    """Clicks of users who read from the top, and what they read: all down to the last click."""
+    """Clicks of users who read from the top, and what they read: all down to the last click.
+
+    That is known of whole lists. Of single documents nothing needs to be known beside them: whether
+    each was clicked is regressed on document and position.
+    """
+
+    def check(self, lists: RankedLists) -> None:
+        """Refuse gaps among several documents: a click may have been made there."""
+        if (lists.mask.sum(axis=1) > 1).any():
+            who = "a method for users who stop"
+            require_no_gaps(lists, who, "likelihood, dla and ipw learn from what is there")
 
     def read(self, log: ClickLog) -> NDArray[np.bool_]:
         """Down to the last click, and everything where there is none."""
@@ -245,6 +263,8 @@ class DisplayedOrder:
     Displayed documents have the label 1. After them, with the label 0, come as many candidates of
     the query as a list is deep, drawn anew each time, but for those that were displayed. Each
     stands for as many that were not drawn, which its `ground` says: the log of their number.
+    Candidates of a list with gaps may have stood in them: there, the order of what was logged is
+    all that is known, and Plackett and Luce's model is the same among some of the documents.
     """
 
     def __init__(self, log: ClickLog, dataset: Dataset) -> None:
@@ -253,6 +273,7 @@ class DisplayedOrder:
         self._cumulative = np.cumsum(self._sessions)
         self._starts = dataset.offsets[log.lists.queries]
         self._lengths = dataset.lengths[log.lists.queries]
+        self._partial = log.lists.have_gaps[:, None, None]
 
     def draw(self, size: int, rng: np.random.Generator) -> Batch:
         """Draw lists in proportion to their sessions, a quarter of `size`: each tells all ranks."""
@@ -267,7 +288,8 @@ class DisplayedOrder:
     def _batch(self, chosen: NDArray[np.integer], drawn: int, rng: np.random.Generator) -> Batch:
         shown, lengths = self.lists.documents[chosen], self._lengths[chosen, None]
         others = self._starts[chosen, None] + (rng.random(shown.shape) * lengths).astype(np.int64)
-        seen = (others[:, :, None] == shown[:, None, :]).any(axis=2)
+        same = (others[:, :, None] == shown[:, None, :]) | self._partial[chosen]
+        seen = same.any(axis=2)
         documents = np.hstack([shown, np.where(seen, PADDING, others)]).astype(np.int32)
         labels = np.zeros(documents.shape, dtype=np.float32)
         labels[:, : shown.shape[1]] = shown != PADDING

@@ -12,6 +12,9 @@ given the order (the gaps between the first arrivals of a Poisson process), so t
 
 Where features tell all that the logging ranker knew, s_k is z(x_k); where they tell nothing, s_k
 depends on the rank alone. In between, it is the best of both.
+
+Of a list with gaps it is known how its documents stand to each other, but not what else stood above
+or below them. The model holds among them alone: the ranks and the candidates are then theirs.
 """
 
 from __future__ import annotations
@@ -83,7 +86,7 @@ def spread_of(values: NDArray[np.floating], mask: NDArray[np.bool_]) -> float:
 def _not_displayed(
     scores: NDArray[np.float64], lists: RankedLists, dataset: Dataset
 ) -> NDArray[np.float64]:
-    """log Σ e^z over the candidates of each list's query that the list does not display."""
+    """log Σ e^z over the candidates of each list's query that stood below what it displays."""
     found = np.empty(len(lists))
     lengths = dataset.lengths[lists.queries]
     block = max(1, CELLS_PER_BLOCK // int(dataset.lengths.max()))
@@ -102,4 +105,5 @@ def _not_displayed(
         with np.errstate(divide="ignore"):
             sums = np.add.reduceat(np.exp(values - np.repeat(most, counts)), begins)
             found[part] = most + np.log(sums)
+    found[lists.have_gaps] = -np.inf
     return found

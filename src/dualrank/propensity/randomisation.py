@@ -88,22 +88,24 @@ def from_shuffled_clicks(clicks: NDArray[np.int64], impressions: NDArray[np.int6
 
 
 def shuffled(grouped: GroupedClicks) -> Evidence:
-    """Clicks at k and at 1 on the lists that show k documents, of a log whose lists were shuffled.
+    """Clicks at k and at 1 on the lists that show both, of a log whose lists were shuffled.
 
     That they were must be known or tested (`position_memory`): the clicks do not tell.
     """
     at_first = grouped.mask * grouped.clicks[:, :1]
-    statistics = np.stack([grouped.sum_by_group(c) for c in (grouped.clicks, at_first)], axis=1)
+    beside_first = grouped.mask[:, :1] * grouped.clicks
+    statistics = np.stack([grouped.sum_by_group(c) for c in (beside_first, at_first)], axis=1)
     clicks = statistics.sum(axis=0)
 
     def missing(k: int) -> str:
         quiet = k if clicks[0, k] == 0 else 0
         return (
-            f"position {quiet + 1} was never clicked in the {grouped.impressions[k]} sessions "
-            f"that show {k + 1} documents"
+            f"position {quiet + 1} was never clicked in the {both[k]} sessions that show positions "
+            f"1 and {k + 1}"
         )
 
-    return Evidence("randomisation", statistics, log_ratio, grouped.impressions, missing)
+    both = grouped.sessions @ (grouped.mask & grouped.mask[:, :1])
+    return Evidence("randomisation", statistics, log_ratio, both, missing)
 
 
 def position_memory(grouped: GroupedClicks) -> float:
@@ -113,9 +115,9 @@ def position_memory(grouped: GroupedClicks) -> float:
     query–document pairs: Σ_d (S_d² − Q_d) / Σ_d (n_d − 1) Q_d, where S and Q sum the n_d
     deviations and their squares. nan where no pair was shown twice.
     """
-    length = grouped.mask.sum(axis=1)
     row, position = np.nonzero(grouped.mask)
-    deviation = position - (length[row] - 1) / 2
+    middle = np.bincount(row, position) / np.bincount(row)
+    deviation = position - middle[row]
     document = grouped.lists.documents[grouped.list_of[row], position]
     n = grouped.sessions[row]
     times = np.bincount(document, n)

@@ -80,12 +80,14 @@ class Batch:
         documents = tensor(self.documents)
         # Where documents stand is found here, so that a GPU is not waited for.
         cells = None if full else tensor(np.flatnonzero(mask))
+        first = None if mask[:, 0].all() else tensor(mask.argmax(axis=1))
         return Shown(
             documents=documents,
             rows=documents.view(-1) if cells is None else documents.view(-1)[cells],
             # Padding has no label, whatever a source of labels may say.
             labels=tensor(self.labels if full else self.labels * mask),
             cells=cells,
+            first=first,
             contexts=None if self.contexts is None else tensor(self.contexts),
             queries=self.queries,
             ground=None if self.ground is None else tensor(self.ground),
@@ -99,13 +101,15 @@ class Shown:
     """Lists as tensors `[lists, positions]`, and `rows`, the displayed documents one by one.
 
     `documents` are row numbers of the training matrix. `cells` are the places of the `rows` in the
-    flattened lists, or None where every place is taken.
+    flattened lists, or None where every place is taken; `first` is at which position the first
+    document of each list stands, or None where that is the first everywhere.
     """
 
     documents: Tensor
     rows: Tensor
     labels: Tensor
     cells: Tensor | None = None
+    first: Tensor | None = None
     contexts: Tensor | None = None
     queries: NDArray[np.int32] | None = None
     ground: Tensor | None = None

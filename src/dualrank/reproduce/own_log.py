@@ -34,7 +34,7 @@ def extract_own(
     progress: Callable[[int, int], None] | None = None,
 ) -> Extraction:
     """Read the pages once, for all pairs of the log and of the judgments."""
-    shown = read_log(log, max_bad_share=1.0).catalogue
+    shown = read_log(log, partial=True, max_bad_share=1.0).catalogue
     assert shown is not None
     names = shown.query_ids[shown.query_of_document].tolist(), shown.doc_ids.tolist()
     pairs = sorted({*zip(*names, strict=True), *_judgments(judgments)})

@@ -134,7 +134,7 @@ def with_column(rows, name, values):
             "timestamp",
             ["2024", "then", "now", "2024-01-01", "2024-01-01"],
             {},
-            "no readable timestamp (1 session: session 's2' has timestamp 'now'; reduced with",
+            "no readable timestamp (1 session: session 's2' has timestamp 'now')",
         ),
     ],
 )

@@ -21,7 +21,7 @@ from dualrank.clicks.sampling import sample_sessions
 from dualrank.data.catalogue import Catalogue
 from dualrank.data.click_log import ClickLog
 from dualrank.data.inputs import log_from
-from dualrank.data.lists import RankedLists
+from dualrank.data.lists import RankedLists, require_no_gaps
 from dualrank.errors import DataError, SettingsError
 
 SURE = 1e-6
@@ -53,6 +53,8 @@ class ClickModel(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
+    follows: ClassVar[bool] = True
+    """Whether a click depends on what was clicked above it, so that lists must not have gaps."""
 
     _fitted: Fitted | None = None
 
@@ -76,6 +78,7 @@ class ClickModel(ABC):
         log = log_from(log)
         if log.sessions == 0:
             raise DataError("the log has no sessions to fit a click model on")
+        self._require_whole(log.lists)
         self.fitted = self._fit(log)
         return self
 
@@ -87,7 +90,13 @@ class ClickModel(ABC):
 
     def browse(self, lists: RankedLists, catalogue: Catalogue | None = None) -> Pages:
         """The model's users in front of these lists."""
+        self._require_whole(lists)
         return self._browse(self.fitted.lay_out(lists, catalogue))
+
+    def _require_whole(self, lists: RankedLists) -> None:
+        if self.follows:
+            others = "pbm, pbm-trust and click-through look at each position for itself"
+            require_no_gaps(lists, f"the click model {self.name}", others)
 
     def click_probabilities(
         self,

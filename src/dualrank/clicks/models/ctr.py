@@ -21,6 +21,7 @@ class DocumentClickThrough(ClickModel):
 
     name = "document-ctr"
     title = "document click-through"
+    follows = False
 
     def _fit(self, log: ClickLog) -> Fitted:
         clicks, trials = per_pair(log, log.clicks_per_list), per_pair(log, displays(log))
@@ -41,6 +42,7 @@ class RankClickThrough(ClickModel):
 
     name = "rank-ctr"
     title = "rank click-through"
+    follows = False
 
     def _fit(self, log: ClickLog) -> Fitted:
         mean = click_through(log)
@@ -62,6 +64,7 @@ class RandomClickThrough(RankClickThrough):
 
     name = "random-ctr"
     title = "random click-through"
+    follows = False
 
     def _rate(self, log: ClickLog) -> Floats:
         return np.full(log.lists.depth, click_through(log))

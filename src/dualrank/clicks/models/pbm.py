@@ -23,6 +23,7 @@ class PositionBased(ClickModel):
 
     name = "pbm"
     title = "position-based"
+    follows = False
 
     def _fit(self, log: ClickLog) -> Fitted:
         counts = position_counts(log)

@@ -43,6 +43,7 @@ class TrustBias(ClickModel):
 
     name = "pbm-trust"
     title = "position-based, trust bias"
+    follows = False
 
     def _fit(self, log: ClickLog) -> Fitted:
         counts = position_counts(log)

@@ -116,6 +116,7 @@ _EXAMPLES: Mapping[str, Callable[[Sequence[Row]], str]] = {
     "bad_position": _bad_position,
     "zero_based": _zero,
     "gap": _positions,
+    "partial_list": _positions,
     "same_position": _same_position,
     "same_document": _same_document,
     "bad_click": _bad_click,

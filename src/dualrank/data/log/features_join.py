@@ -45,10 +45,11 @@ def point_to(log: ClickLog, dataset: Dataset) -> ClickLog:
     problems = []
     if bad.any():
         found = int(log.sessions_per_list[bad].sum())
+        clicked = int(log.counts[bad[log.list_of] & log.clicks.any(axis=1)].sum())
         number = int(np.flatnonzero(bad)[0])
         pair = pairs[int(lists.documents[number][unknown[number]][0])]
         example = f"{_words(pair)} is not in {dataset.source}"
-        problems.append(Problem("no_features", found, example))
+        problems.append(Problem("no_features", found, example, clicked))
         log = log.take_lists(np.flatnonzero(~bad))
         documents = documents[~bad]
     shown = np.bincount(documents[documents != PADDING], minlength=dataset.document_count) > 0
@@ -57,7 +58,8 @@ def point_to(log: ClickLog, dataset: Dataset) -> ClickLog:
         query = there.query_ids[there.query_of_document[first]]
         example = f"document {str(there.doc_ids[first])!r} of query {str(query)!r}"
         problems.append(Problem("not_in_log", int((~shown).sum()), example))
-    queries = there.query_of_document[documents[:, 0]] if len(documents) else lists.queries[:0]
+    # Any document of a list tells its query; the first place may be a gap.
+    queries = there.query_of_document[documents.max(axis=1, initial=0)]
     joined = in_order(
         RankedLists(documents, queries.astype(np.int32)),
         log.list_of,
@@ -77,9 +79,11 @@ def _words(pair: tuple[str, str]) -> str:
 def _with(reading: ReadingReport, problems: list[Problem], kept: int) -> ReadingReport:
     found = {problem.kind: problem for problem in (*reading.problems, *problems)}
     lost = sum(p.count for p in problems if p.treatment == "dropped")
+    clicked = sum(p.clicked or 0 for p in problems if p.treatment == "dropped")
     return replace(
         reading,
         problems=tuple(found[kind] for kind in KINDS if kind in found),
         kept=kept,
         bad=reading.bad + lost,
+        bad_clicked=reading.bad_clicked + clicked,
     )

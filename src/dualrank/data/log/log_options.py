@@ -23,6 +23,8 @@ class LogOptions:
     `purchase`: columns with amounts, or UBI actions. `periods` is the number of parts, of about
     equally many sessions, into which the time of a log with a `timestamp` is cut; 0 or 1 leaves it
     whole.
+    Where lists are `partial`, a gap in the positions of a session is what was not shown or not
+    logged; otherwise such a session is bad.
     Positions count from `first_position`: from 1 unless it is given, those of UBI events from where
     they are seen to begin.
     """
@@ -45,6 +47,9 @@ class LogOptions:
         "What the log's positions start with (1, or as UBI events show).",
         {"min": 0, "max": 1},
     ] = None
+    partial: Annotated[
+        bool, "Take gaps in the positions for results that were not shown or not logged."
+    ] = False
     max_bad_share: Annotated[
         float, "Leave bad sessions out, up to this share.", {"min": 0, "max": 1}
     ] = 0.0

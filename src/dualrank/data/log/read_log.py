@@ -69,7 +69,7 @@ def read_log(
             raise SettingsError(
                 f"{source.name}: this log is reduced already; events are given when it is reduced"
             )
-        plain = replace(options, contexts=(), event_kinds=(), max_bad_share=0.0)
+        plain = replace(options, contexts=(), event_kinds=(), partial=False, max_bad_share=0.0)
         if plain != LogOptions():
             raise SettingsError(
                 f"{source.name}: this log is reduced already; columns, positions, periods and "
@@ -111,6 +111,11 @@ def finish(
         log = point_to(log, dataset)
     if log.reading is not None:
         log.reading.check(max_bad_share, before=before, name=name)
+        if log.sessions and not log.lists.mask[:, 0].any():
+            raise DataError(
+                f"{name or log.reading.source}: no session shows a document at position 1, to which "
+                "examination is relative; number the positions from the first that is shown"
+            )
         if log.sessions == 0:
             raise DataError(
                 f"{name or log.reading.source}: none of its {log.reading.sessions} sessions is left"

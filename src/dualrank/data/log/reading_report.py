@@ -31,6 +31,7 @@ KINDS: Mapping[str, Kind] = {
     "bad_position": Kind("position not a whole number in range"),
     "zero_based": Kind("position 0"),
     "gap": Kind("gap in the positions"),
+    "partial_list": Kind("gap in the positions, taken as not shown or not logged", "noted"),
     "same_position": Kind("several documents at one position"),
     "same_document": Kind("one document at several positions"),
     "bad_click": Kind("clicked neither 0 nor 1"),
@@ -72,13 +73,23 @@ FILTERS: Mapping[str, str] = {
 }
 
 
+MOST_LEFT_OUT = 0.5
+"""Where more of a log has gaps, they are how it is, and no fault of some sessions."""
+ERRORS, NOTABLE = 3.0, 0.1
+"""Click rates differ if they do by so many standard errors, and by so much of the larger one."""
+
+
 @dataclass(frozen=True)
 class Problem:
-    """One kind of problem: how often it was found (in sessions, mostly), with an example."""
+    """One kind of problem: how often it was found (in sessions, mostly), with an example.
+
+    Of sessions, `clicked` is how many of them have a click, where that was counted.
+    """
 
     kind: str
     count: int
     example: str
+    clicked: int | None = None
 
     @property
     def says(self) -> str:
@@ -127,6 +138,10 @@ class ReadingReport:
     clients: tuple[Client, ...] = ()
     bad: int = 0
     """Sessions with a problem that loses something."""
+    clicked: int | None = None
+    """Sessions with a click, as found; None in accounts that were written before it was counted."""
+    bad_clicked: int = 0
+    """Those of them that are `bad`."""
 
     @property
     def lost(self) -> dict[str, tuple[int, int]]:
@@ -176,22 +191,54 @@ class ReadingReport:
         found = ", ".join(f"{p.says} ({p.times}: {p.example})" for p in lossy)
         cure = self._cure(reduced=bool(before))
         allowed = f"{max_bad_share:.3g} is allowed" if max_bad_share else "none is allowed"
-        raise BadLogError(
-            f"{name or self.source}: {bad} where {allowed}: {found}; {cure}, or "
-            "raise max_bad_share to leave them out",
-            self,
-        )
+        raise BadLogError(f"{name or self.source}: {bad} where {allowed}: {found}; {cure}", self)
 
     def _cure(self, *, reduced: bool) -> str:
         """What to mend: of a log that was reduced before, the features alone are news."""
         kinds = {p.kind for p in self.problems if p.treatment != "noted"}
-        cures = ["mend the log"] if kinds - {"no_features"} and not reduced else []
-        cures += ["add the missing documents to the features"] if "no_features" in kinds else []
-        return " and ".join(cures)
+        mends = ["mend the log"] if kinds - {"no_features"} and not reduced else []
+        mends += ["add the missing documents to the features"] if "no_features" in kinds else []
+        cures = [" and ".join(mends)]
+        if "gap" in kinds and not reduced:
+            cures.append("set partial=True if what is missing was not shown or not logged")
+        if "no_time" in kinds and not reduced:
+            cures.append("reduce it with periods=0, which needs no times and keeps these sessions")
+        # To leave out most of a log is no way to read it.
+        if "gap" not in kinds or self.bad_shares["sessions"] <= MOST_LEFT_OUT:
+            cures.append(f"raise max_bad_share to leave them out{self._change()}")
+        return ", or ".join(cures)
+
+    def _change(self) -> str:
+        """What leaving the bad sessions out would do to the share of clicked ones, if anything."""
+        if self.clicked is None:
+            return ""
+        left = self.sessions - self.bad, self.clicked - self.bad_clicked
+        if not _differ(self.bad, self.bad_clicked, *left):
+            return ""
+        now, then = self.clicked / self.sessions, left[1] / left[0]
+        return (
+            f", by which the share of sessions with a click would "
+            f"{'rise' if then > now else 'fall'} from {now:.0%} to {then:.0%}"
+        )
+
+    def contrast(self, problem: Problem) -> str:
+        """How often sessions with a problem were clicked beside others, where that differs."""
+        if self.clicked is None or problem.clicked is None:
+            return ""
+        count, clicked = problem.count, problem.clicked
+        others = self.sessions - count, self.clicked - clicked
+        if not _differ(count, clicked, *others):
+            return ""
+        return (
+            f"; {clicked / count:.0%} of these sessions have a click, and "
+            f"{others[1] / others[0]:.0%} of the others"
+        )
 
     def table(self) -> list[tuple[str, str, str, str]]:
         """What was found: in words, how often, what became of it, and an example."""
-        found = [(p.says, p.times, str(p.treatment), p.example) for p in self.problems]
+        found = [
+            (p.says, p.times, str(p.treatment), p.example + self.contrast(p)) for p in self.problems
+        ]
         filtered = [
             (FILTERS[name], counted(count, "sessions"), "dropped", f"the filter {name}")
             for name, count in self.filtered.items()
@@ -217,6 +264,16 @@ class BadLogError(DataError):
     def __init__(self, sentence: str, reading: ReadingReport) -> None:
         super().__init__(sentence)
         self.reading = reading
+
+
+def _differ(sessions: int, clicked: int, others: int, others_clicked: int) -> bool:
+    """Whether two groups of sessions were clicked so differently that it is no luck."""
+    if not sessions or not others:
+        return False
+    share, other = clicked / sessions, others_clicked / others
+    common = (clicked + others_clicked) / (sessions + others)
+    error = (common * (1 - common) * (1 / sessions + 1 / others)) ** 0.5
+    return abs(share - other) > max(ERRORS * error, NOTABLE * max(share, other))
 
 
 def counted(count: int, unit: str) -> str:

@@ -163,8 +163,9 @@ def _sessions(engine: Engine, columns: Columns, words: int) -> None:
     )
     engine.keep(
         "lists",
-        "SELECT row_number() OVER (ORDER BY session) AS list, one, two, session, sessions FROM "
-        "(SELECT one, two, min(session) AS session, count(*) AS sessions FROM sessions "
+        "SELECT row_number() OVER (ORDER BY session) AS list, one, two, session, sessions, clicked "
+        "FROM (SELECT one, two, min(session) AS session, count(*) AS sessions, "
+        f"{_CLICKED} AS clicked FROM sessions "
         "WHERE session IS NOT NULL GROUP BY one, two)",
     )
     engine.keep(
@@ -173,6 +174,10 @@ def _sessions(engine: Engine, columns: Columns, words: int) -> None:
         "CAST(r.position AS STRING) AS position, CAST(r.clicked AS STRING) AS clicked "
         "FROM rows r JOIN lists l ON r.session = l.session",
     )
+
+
+_CLICKED = "count(CASE WHEN click_count > 0 THEN 1 END)"
+"""How many of some sessions have a click."""
 
 
 def _grouped(columns: Columns) -> list[str]:
@@ -246,7 +251,7 @@ class _Reduction:
         found = self._totals()
         self._judge_lists()
         faults = self._judge_sessions()
-        bad = self._count_bad(faults)
+        bad, bad_clicked = self._count_bad(faults)
         clients: tuple[Client, ...] = ()
         if "client_id" in self.columns:
             clients = top_clients(self.engine, self.options, found)
@@ -271,6 +276,8 @@ class _Reduction:
             filtered={name: count for name, (_, count) in filters.items()},
             clients=clients,
             bad=bad,
+            clicked=found["clicked"],
+            bad_clicked=bad_clicked,
         )
         kinds = tuple(self.columns.events)
         return Reduced(shown, happened, self.columns.contexts, names, report, kinds, amounts)
@@ -279,7 +286,9 @@ class _Reduction:
         (totals,) = self.engine.fetch(
             "SELECT coalesce(sum(row_count), 0) AS row_count, count(session) AS sessions, "
             "coalesce(sum(CASE WHEN session IS NULL THEN row_count END), 0) AS no_session, "
-            "coalesce(sum(click_count), 0) AS clicks FROM sessions"
+            "coalesce(sum(click_count), 0) AS clicks, "
+            "count(CASE WHEN session IS NOT NULL AND click_count > 0 THEN 1 END) AS clicked "
+            "FROM sessions"
         ).to_pylist()
         rows = int(totals["row_count"])
         if rows == 0:
@@ -299,23 +308,26 @@ class _Reduction:
             "rows": rows,
             "sessions": int(totals["sessions"]),
             "clicks": int(totals["clicks"]) + self.stray,
+            "clicked": int(totals["clicked"]),
         }
 
-    def _found(self, kind: str, count: int, example: str) -> None:
-        self.problems[kind] = Problem(kind, count, example)
+    def _found(self, kind: str, count: int, example: str, clicked: int | None = None) -> None:
+        self.problems[kind] = Problem(kind, count, example, clicked)
 
     def _judge_lists(self) -> None:
         """`judged`: of every distinct list, whether its sessions are dropped, or lose something."""
-        flaws = [name for name in KINDS if f"AS {name}" in _FLAWS]
+        looked_for = _FLAWS.replace("AS gap", "AS partial_list") if self.options.partial else _FLAWS
+        flaws = [name for name in KINDS if f"AS {name}" in looked_for]
         distinct = f"bit_count(bit_or({self.engine.bit('place - 1')}))"
         places = distinct if self.words == 1 else "count(DISTINCT place)"
         self.engine.keep("suspects", _SUSPECTS.format(places=places))
-        self.engine.keep("flawed", _FLAWS)
+        self.engine.keep("flawed", looked_for)
         # A session over two queries has two lists; what that does to positions is not news.
         # Likewise a position that cannot be read leaves a gap, and so may one that is there twice.
+        elsewhere = "several_queries OR bad_position OR zero_based OR missing_value OR same_position"
         unless = {
-            "gap": "several_queries OR bad_position OR zero_based OR missing_value "
-            "OR same_position",
+            "gap": elsewhere,
+            "partial_list": elsewhere,
             "same_position": "several_queries",
             "same_document": "several_queries OR missing_value",
         }
@@ -330,18 +342,20 @@ class _Reduction:
         self.engine.keep(
             "judged",
             f"SELECT *, {dropped} AS dropped, {lossy} AS lossy FROM "
-            f"(SELECT list, one, two, l.session, sessions, {flags} "
+            f"(SELECT list, one, two, l.session, sessions, clicked, {flags} "
             "FROM lists l LEFT JOIN flawed USING (list))",
         )
         counts = ", ".join(
             f"sum(CASE WHEN {name} THEN sessions END) AS {name}, "
+            f"sum(CASE WHEN {name} THEN clicked END) AS clicked_{name}, "
             f"min(CASE WHEN {name} THEN list END) AS first_{name}"
             for name in flaws
         )
         (found,) = self.engine.fetch(f"SELECT {counts} FROM judged").to_pylist()
         for name in flaws:
             if found[name]:
-                self._found(name, int(found[name]), self._example(name, found[f"first_{name}"]))
+                example = self._example(name, found[f"first_{name}"])
+                self._found(name, int(found[name]), example, int(found[f"clicked_{name}"]))
 
     def _example(self, kind: str, number: int) -> str:
         (session,) = self.engine.fetch(
@@ -367,7 +381,8 @@ class _Reduction:
             where = f"session IS NOT NULL AND ({condition})"
             (found,) = self.engine.fetch(
                 "SELECT count(session) AS sessions, "
-                f"count(CASE WHEN {where} THEN 1 END) AS bad FROM sessions"
+                f"count(CASE WHEN {where} THEN 1 END) AS bad, "
+                f"count(CASE WHEN {where} AND click_count > 0 THEN 1 END) AS clicked FROM sessions"
             ).to_pylist()
             if not found["bad"]:
                 continue
@@ -376,12 +391,9 @@ class _Reduction:
                 self._found("no_times", found["bad"], self._time_example(where))
                 del conditions[kind]
             elif kind == "no_time":
-                example = (
-                    f"{self._time_example(where)}; reduced with periods=0 a log needs no times"
-                )
-                self._found(kind, found["bad"], example)
+                self._found(kind, found["bad"], self._time_example(where), found["clicked"])
             else:
-                self._found(kind, found["bad"], self._changing_example(where))
+                self._found(kind, found["bad"], self._changing_example(where), found["clicked"])
         return " OR ".join(f"coalesce({c}, FALSE)" for c in conditions.values()) or "FALSE"
 
     def _time_example(self, where: str) -> str:
@@ -404,16 +416,18 @@ class _Reduction:
                 return changing(rows[0]["session"], name, values)
         return f"such as session {rows[0]['session']!r}"
 
-    def _count_bad(self, faults: str) -> int:
+    def _count_bad(self, faults: str) -> tuple[int, int]:
+        """Sessions that lose something, and those of them with a click."""
         if faults == "FALSE":
-            lossy = only_value(self.engine, "SELECT sum(sessions) FROM judged WHERE lossy")
+            bad = "SELECT sum(sessions) AS sessions, sum(clicked) AS clicked FROM judged WHERE lossy"
         else:
-            lossy = only_value(
-                self.engine,
-                "SELECT count(*) FROM sessions s JOIN judged j ON s.one = j.one AND s.two = j.two "
-                f"WHERE s.session IS NOT NULL AND (j.lossy OR {faults})",
+            bad = (
+                f"SELECT count(*) AS sessions, {_CLICKED} AS clicked FROM sessions s "
+                "JOIN judged j ON s.one = j.one AND s.two = j.two "
+                f"WHERE s.session IS NOT NULL AND (j.lossy OR {faults})"
             )
-        return int(lossy or 0)
+        (found,) = self.engine.fetch(bad).to_pylist()
+        return int(found["sessions"] or 0), int(found["clicked"] or 0)
 
     def _happened(
         self, faults: str, filters: dict[str, tuple[str, int]], edges: Sequence[float]

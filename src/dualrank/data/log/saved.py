@@ -1,7 +1,7 @@
 """A reduced log as a Parquet file, and back.
 
-One row per distinct list: `query_id`, `doc_ids` in the order in which they were displayed, and
-`happened`, a list of what was done on it: the clicked positions, the contexts, in how many
+One row per distinct list: `query_id`, `doc_ids` in the order in which they were displayed (where
+lists have gaps also `places`, at which positions), and `happened`, a list of what was done on it: the clicked positions, the contexts, in how many
 sessions, and of every further kind of event what these add up to at which positions. Any reader of
 Parquet can use it; the key `dualrank.log` of its metadata holds the order of context values and the
 account of how the log was read.
@@ -23,11 +23,14 @@ from numpy.typing import NDArray
 from dualrank.data.click_log import ClickLog, Column
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.data.log.assembly import catalogue_of, in_order
+from dualrank.data.log.examples import MAX_DEPTH
 from dualrank.data.log.reading_report import ReadingReport
 from dualrank.errors import DataError
 from dualrank.storage import require_suffix, write_table
 
 FORMAT = 1
+PARTIAL_FORMAT = 2
+"""That of logs whose lists have gaps, which the first readers would close."""
 KEY = b"dualrank.log"
 
 
@@ -59,8 +62,11 @@ def to_table(log: ClickLog) -> pa.Table:
         )
     happened = _struct(fields)
     of_list = np.bincount(log.list_of, minlength=len(log.lists))
+    lengths = _offsets(mask.sum(axis=1))
+    partial = bool(log.lists.have_gaps.any())
+    places = {"places": pa.ListArray.from_arrays(lengths, _places(mask))} if partial else {}
     note = {
-        "format": FORMAT,
+        "format": PARTIAL_FORMAT if partial else FORMAT,
         "columns": {name: column.names for name, column in log.columns.items()},
         "events": list(log.events),
         "reading": None if log.reading is None else log.reading.to_dict(),
@@ -68,7 +74,8 @@ def to_table(log: ClickLog) -> pa.Table:
     return pa.table(
         {
             "query_id": pa.array(log.catalogue.query_ids).take(pa.array(log.lists.queries)),
-            "doc_ids": pa.ListArray.from_arrays(_offsets(mask.sum(axis=1)), shown),
+            "doc_ids": pa.ListArray.from_arrays(lengths, shown),
+            **places,
             "happened": pa.ListArray.from_arrays(_offsets(of_list), happened),
         },
         metadata={KEY: json.dumps(note).encode()},
@@ -91,8 +98,11 @@ def read_saved(path: str) -> ClickLog:
         table = pq.read_table(path)
         note = json.loads(table.schema.metadata[KEY])
         found = note["format"]
-        if found != FORMAT:
-            raise DataError(f"{path}: a reduced log of format {found}; this version reads {FORMAT}")
+        if found not in (FORMAT, PARTIAL_FORMAT):
+            raise DataError(
+                f"{path}: a reduced log of format {found}; this version reads {FORMAT} and "
+                f"{PARTIAL_FORMAT}"
+            )
         return _from_table(table, note)
     except (OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0]
@@ -104,11 +114,13 @@ def _from_table(table: pa.Table, note: dict[str, Any]) -> ClickLog:
     lengths = shown.value_lengths().to_numpy()
     list_of_row = np.repeat(np.arange(table.num_rows), lengths)
     place = np.arange(len(list_of_row)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    if note["format"] == PARTIAL_FORMAT:
+        place = _read_places(table["places"].combine_chunks(), lengths)
     queries = table["query_id"].combine_chunks()
     catalogue, query_of_row, pair_of_row = catalogue_of(
         queries.take(pa.array(list_of_row)), shown.flatten()
     )
-    documents = np.full((table.num_rows, int(lengths.max())), PADDING, dtype=np.int32)
+    documents = np.full((table.num_rows, int(place.max()) + 1), PADDING, dtype=np.int32)
     documents[list_of_row, place] = pair_of_row
     query_of_list = query_of_row[np.cumsum(lengths) - lengths]
 
@@ -142,6 +154,23 @@ def _from_table(table: pa.Table, note: dict[str, Any]) -> ClickLog:
 
 def _offsets(lengths: Any) -> pa.Array:
     return pa.array(np.append(0, np.cumsum(lengths)).astype(np.int32))
+
+
+def _places(mask: NDArray[np.bool_]) -> pa.Array:
+    """Where the documents of each list stand, from 1."""
+    return pa.array(np.nonzero(mask)[1].astype(np.int32) + 1)
+
+
+def _read_places(places: pa.ListArray, lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Where the documents of each list stand, from 0; rising within a list."""
+    found = places.flatten().to_numpy().astype(np.int64) - 1
+    of_list = np.repeat(np.arange(len(lengths)), lengths)
+    if not np.array_equal(places.value_lengths().to_numpy(), lengths):
+        raise ValueError("places and doc_ids differ in number")
+    rising = (np.diff(found) > 0) | (np.diff(of_list) > 0)
+    if not (rising.all() and (found >= 0).all() and (found < MAX_DEPTH).all()):
+        raise ValueError("places do not rise from 1")
+    return found
 
 
 def _struct(fields: dict[str, Any]) -> pa.StructArray:
