@@ -20,6 +20,7 @@ from dualrank.errors import DataError
 NAMES = (
     "connectivity",
     "curves",
+    "features",
     "logging ranker",
     "leakage",
     "joint learning",
@@ -45,6 +46,7 @@ def points(*, connected, ends_sessions=False, **statuses):
     ("connected", "joint", "curves", "sample", "verdict", "reason"),
     [
         (True, "good", "good", "good", "fit for joint learning", "agrees with the harvested"),
+        (True, "good", "not measured", "good", "fit for joint learning", "not known well enough"),
         (True, "good", "failed", "good", "use harvested propensities", "finds another curve"),
         (True, "warning", "good", "good", "use harvested propensities", "do not show"),
         (True, "not measured", "good", "good", "use harvested propensities", "was not asked"),
@@ -125,7 +127,7 @@ def test_every_point_is_asked_once_and_the_json_can_be_read(world):
     content = json.loads(found.to_json())
     assert content["verdict"] == found.verdict
     assert [point["name"] for point in content["points"]] == list(NAMES)
-    assert progress[-1] == (10, 10)
+    assert progress[-1] == (len(NAMES),) * 2
     assert found["sample"].numbers["sessions"] == 5_000
     # Below ten thousand sessions, and nothing else is wrong with it.
     assert found.failed == ("sample",)

@@ -6,7 +6,7 @@ import pytest
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.data.click_log import PERIOD
 from dualrank.diagnostics.facts import LogFacts
-from dualrank.diagnostics.stability import compare, drift, holm
+from dualrank.diagnostics.stability import compare, drift, errors_needed
 
 
 def periods(world, joined, etas, *, seed=0, queries=300, sessions=60_000, name=PERIOD):
@@ -38,7 +38,7 @@ def test_a_curve_that_changes_is_found_and_measured(world, joined, queries):
     truth = (curves[0] / curves[1]) / (curves[0][0] / curves[1][0])
     comparison = point.numbers["comparisons"][0]
     z = np.log(comparison["factor"] / truth)[1:] / (
-        np.log(comparison["high"] / comparison["low"])[1:] / 3.92
+        np.log(comparison["high"] / comparison["low"])[1:] / (2 * errors_needed(9, facts))
     )
     assert np.abs(z).max() < 4
 
@@ -110,16 +110,26 @@ def test_false_alarms_are_rare(world, joined):
     for seed in range(12):
         facts = periods(world, joined, [1.0, 1.0], seed=seed, sessions=10_000, queries=100)
         change = compare(facts, PERIOD, "2", "1")
-        alarms += (holm(change.p_values[1:]) < 0.05).any()
-    assert alarms <= 3
+        alarms += change.is_clear(errors_needed(9, facts)).any()
+    assert alarms <= 1
 
 
-def test_holm_is_monotone_and_never_below_the_p_value():
-    p = np.random.default_rng(0).random(50) ** 3
-    adjusted = holm(p)
-    assert (adjusted >= p).all()
-    assert (np.diff(adjusted[np.argsort(p)]) >= 0).all()
-    assert adjusted.max() <= 1
+@pytest.mark.parametrize("etas", [[1.0, 1.0], [1.0, 1.12], [0.5, 1.5]])
+def test_a_change_is_what_its_interval_excludes(world, joined, etas):
+    facts = periods(world, joined, etas, sessions=100_000)
+    point = drift(facts)
+    (found,) = point.numbers["comparisons"]
+    size = np.maximum(found["factor"], 1 / found["factor"])
+    excluded = (found["low"] > 1) | (found["high"] < 1)
+    assert (excluded & (size > 1.1)).any() == (point.status in ("warning", "failed"))
+    assert found["p_values"].min() > 0
+    if point.status != "good":
+        assert "99.5% interval" in point.meaning
+
+
+def test_that_nothing_was_found_says_little_where_little_would_have_been(world, joined):
+    point = drift(periods(world, joined, [1.0, 1.0], sessions=400, queries=100))
+    assert point.status == "not measured"
 
 
 def test_a_single_period_is_nothing_to_compare(world, joined):

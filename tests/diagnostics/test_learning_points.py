@@ -1,5 +1,6 @@
 """The points that need features: two trained rankers, joint learning and the logging ranker."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -27,7 +28,8 @@ from dualrank.learning.fit import fit
 
 def led(facts, errors):
     """The same facts, had dual learning led by so many standard errors."""
-    facts.__dict__["trained"] = SimpleNamespace(lead=Lead(errors * 0.01, 0.01, 100, 5_000))
+    lead = Lead(errors * 0.01, 0.01, 100, 5_000)
+    facts.__dict__["trained"] = SimpleNamespace(lead=lead, tells=True, supports=lead.is_clear)
     return facts
 
 
@@ -129,12 +131,34 @@ def test_few_or_short_lists_tell_nothing(world):
 def test_the_correlation_is_spearmans(world):
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(20, 8))
+    scores[10:] = np.round(scores[10:])
     mask = np.arange(8) < rng.integers(3, 9, 20)[:, None]
     theirs = [
         spearmanr(each[shown], -np.arange(shown.sum())).statistic
         for each, shown in zip(scores, mask, strict=True)
     ]
     np.testing.assert_allclose(spearman_with_order(scores, mask), theirs)
+
+
+def test_ties_do_not_repeat_the_order_shown(world):
+    """All documents alike but one in fifty: a stable sort would call that a perfect guess."""
+    here = world()
+    features = np.zeros((here.data.document_count, 1))
+    features[::50] = 1.0
+    lists = top_lists(here.data, here.rng.normal(size=here.data.document_count))
+    assert abs(order_by_features(replace(here.data, features=features), lists)) < 0.1
+    none = replace(here.data, features=np.full_like(features, 0.3))
+    point = logging_ranker(led(LogFacts(here.log(500, lists=lists), none), 3.0))
+    assert point.status == "not measured"
+    assert "equal scores" in point.meaning
+
+
+def test_a_lead_in_nothing_supports_nothing(world):
+    facts = led(world().facts(1_000), 3.0)
+    facts.trained.tells = facts.trained.supports = False
+    point = joint_learning(facts)
+    assert point.status == "warning"
+    assert "better than position alone" in point.meaning
 
 
 @pytest.mark.parametrize(

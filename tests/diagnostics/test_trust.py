@@ -29,7 +29,8 @@ def test_trust_in_the_top_is_found(world, seed):
     point = trust(world(seed=seed).facts(user=TrustingUser()))
     assert point.status == "failed"
     assert point.numbers["advantage"] > 1.3
-    assert point.numbers["low"] < point.numbers["advantage"] < point.numbers["high"]
+    assert 1 < point.numbers["low"] < point.numbers["advantage"] < point.numbers["high"]
+    assert point.numbers["p_value"] > 0
     assert "because it stands there" in point.meaning
     assert "pbm-trust" in point.advice
 
@@ -49,6 +50,24 @@ def test_few_queries_are_compared_over_sessions(world):
     assert trust(facts).status == "good"
     trusting = world(queries=8).facts(sessions=60_000, user=TrustingUser())
     assert trust(trusting).status == "failed"
+
+
+@pytest.mark.parametrize("sessions", [600, 2_500, 10_000, 40_000])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_verdict_is_what_the_interval_excludes(world, sessions, seed):
+    point = trust(world(seed=seed).facts(sessions=sessions, user=TrustingUser()))
+    low, high = point.numbers["low"], point.numbers["high"]
+    assert (point.status in ("warning", "failed")) == (not low <= 1 <= high)
+    assert f"(99.5% interval {low:.2f}–{high:.2f})" in point.meaning
+    # Where trust is missed, as much of it is not denied.
+    assert point.status != "good" or point.numbers["would_have_been_seen"] <= 1.5
+
+
+def test_a_small_log_does_not_deny_trust(world):
+    point = trust(world().facts(sessions=1_200))
+    assert point.status == "not measured"
+    assert "could have been missed" in point.meaning
+    assert "pbm-trust" in point.advice
 
 
 def test_one_ranker_cannot_tell(world):

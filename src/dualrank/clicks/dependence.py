@@ -26,10 +26,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.certainty import alarm_errors, seen
 from dualrank.data.click_log import ClickLog
 
+# Enough for a ratio of 2 to be seen.
 FEWEST_EXPECTED = 30
-ERRORS = 3.0
+# Two ratios are looked at together.
+ERRORS = alarm_errors(2)
 # Beyond these ratios (or their inverse) the dependence is worth knowing, or makes the model wrong.
 NOTABLE, LARGE = 1.1, 2.0
 ROWS_PER_BLOCK = 1 << 18
@@ -57,11 +60,21 @@ class Ratio:
         return float(np.sqrt(self.variance)) / self.expected if self.expected else float("inf")
 
     @property
+    def is_clear(self) -> bool:
+        """Whether it is no luck."""
+        return abs(self.value - 1) > ERRORS * self.error
+
+    @property
+    def shows(self) -> float:
+        """How far from 1 it must be to be seen."""
+        return seen(ERRORS) * self.error
+
+    @property
     def status(self) -> Status:
         """Whether it is far enough from 1 to matter, and no luck."""
         if self.expected < FEWEST_EXPECTED:
             return "not measured"
-        if abs(self.value - 1) <= ERRORS * self.error:
+        if not self.is_clear:
             return "good"
         size = max(self.value, 1 / self.value) if self.value > 0 else np.inf
         return "failed" if size > LARGE else "warning" if size > NOTABLE else "good"

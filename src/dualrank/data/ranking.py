@@ -22,3 +22,27 @@ def rank_segments(scores: NDArray[np.floating], offsets: NDArray[np.int64]) -> N
         for i in range(stop - start):
             order[start + i] = start + ranked[i]
     return order
+
+
+def by_rank(
+    scores: NDArray[np.floating], mask: NDArray[np.bool_], worth: NDArray[np.floating]
+) -> NDArray[np.float64]:
+    """What every document of `[lists, positions]` gets where rank r (from 0) is worth `worth[r]`.
+
+    Documents of equal score share what their ranks are worth together. By a stable sort they would
+    keep the order in which they stand, and a score that tells nothing would repeat what was shown.
+
+    >>> by_rank(np.array([[1.0, 2.0, 1.0]]), np.ones((1, 3), bool), np.arange(3.0))
+    array([[1.5, 0. , 1.5]])
+    """
+    keys = np.where(mask, -scores, np.inf)
+    order = np.argsort(keys, axis=1, kind="stable")
+    ranked = np.take_along_axis(keys, order, axis=1)
+    differs = np.ones(ranked.shape, dtype=bool)
+    differs[:, 1:] = ranked[:, 1:] != ranked[:, :-1]
+    tie = np.cumsum(differs.ravel()) - 1
+    total = np.bincount(tie, np.broadcast_to(worth, ranked.shape).ravel())
+    shared = (total / np.bincount(tie))[tie].reshape(ranked.shape)
+    found = np.empty(ranked.shape)
+    np.put_along_axis(found, order, shared, axis=1)
+    return found

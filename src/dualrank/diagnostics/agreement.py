@@ -9,6 +9,9 @@ harvested one towards the raw one. How far,
     t = Σ_k (log l_k − log h_k)(log r_k − log h_k) / Σ_k (log r_k − log h_k)²,
 
 is 0 where the learned curve l is the harvested one h, and 1 where it is the raw one r.
+
+That two curves do not differ clearly confirms neither where they are hardly known: they agree only
+where a difference by a factor of `TELLING` would have been seen.
 """
 
 from __future__ import annotations
@@ -19,26 +22,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.certainty import NORMAL_95, SURELY, TELLING, alarm_errors, seen
+from dualrank.diagnostics.connectivity import WIDE, interval_width
 from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.point import Point, Question
-from dualrank.propensity.propensity import NORMAL_95, Propensity
+from dualrank.propensity.propensity import Propensity
 
 NAME = "curves"
 # Curves that differ by less than this factor everywhere lead to the same ranker.
 ALIKE = 1.2
 # Shares of the way from the harvested to the raw curve.
 SOME_WAY, MOST_OF_THE_WAY = 0.25, 0.5
-ERRORS = 3.0
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Where two curves are farthest apart: by which factor, and in how many standard errors."""
+    """Where two curves are farthest apart: by which factor, and within which interval.
+
+    The interval is that of an alarm over all positions. `blind` is the factor by which they would
+    have to differ, at the position where least is known, for that to be seen, and `told` how many
+    positions from the first on are known so well that a factor of `TELLING` would be.
+    """
 
     position: int
     factor: float
-    standard_errors: float
-    intervals_overlap: bool
+    low: float
+    high: float
+    blind: float
+    told: int
 
     @property
     def size(self) -> float:
@@ -48,7 +59,12 @@ class Gap:
     @property
     def is_clear(self) -> bool:
         """Whether it is more than noise, and enough to matter."""
-        return self.size > ALIKE and self.standard_errors > ERRORS
+        return self.size > ALIKE and not self.low <= 1 <= self.high
+
+    @property
+    def interval(self) -> str:
+        """In words."""
+        return f"{SURELY} interval {self.low:.2f}–{self.high:.2f}"
 
 
 def curves(facts: LogFacts) -> Point:
@@ -86,6 +102,15 @@ def curves(facts: LogFacts) -> Point:
             "positions below is unproven.",
             "Collect some swaps that reach them.",
         )
+    width = interval_width(harvested)
+    if "learned" not in known and width > WIDE:
+        bounds = f"a factor of {width:.1f}" if np.isfinite(width) else "no bounds"
+        return asked.answer(
+            "not measured",
+            f"The harvested curve is known only within {bounds} at its worst position, and nothing "
+            "else in the log can confirm it.",
+            "Log longer, or swap more results.",
+        )
     if "learned" not in known:
         return asked.answer(
             "good",
@@ -97,16 +122,24 @@ def curves(facts: LogFacts) -> Point:
     apart = gaps["harvested_to_learned"]
     way = share_of_the_way(harvested, learned, raw) if bias.is_clear else float("nan")
     numbers["share_of_the_way_from_harvested_to_raw"] = way
+    if not apart.is_clear and apart.blind > TELLING:
+        return asked.answer(
+            "not measured",
+            "Whether dual learning finds the harvested curve cannot be told: they differ by a "
+            f"factor of up to {apart.size:.2f}, and {_blindness(apart)}.",
+            "Log longer, or swap more results; until then neither curve confirms the other.",
+        )
     if not apart.is_clear:
         return asked.answer(
             "good",
-            "Dual learning finds the harvested curve, within a factor of "
-            f"{apart.size:.2f} and their intervals: both can be believed"
+            f"Dual learning finds the harvested curve, within a factor of {apart.size:.2f}, and a "
+            f"difference by one of {max(apart.blind, ALIKE):.2f} would have been seen: both can be "
+            "believed"
             + (f" as far as position {harvested.depth}, where the latter ends." if ends else "."),
         )
     distance = (
-        f"The learned curve is {apart.size:.2f} times {'above' if apart.factor > 1 else 'below'} "
-        f"the harvested one at position {apart.position}"
+        f"The learned curve is {apart.factor:.2f} times ({apart.interval}) the harvested one at "
+        f"position {apart.position}"
     )
     if way > SOME_WAY:
         return asked.answer(
@@ -133,14 +166,29 @@ def gap(one: Propensity, other: Propensity) -> Gap:
     depth = min(one.depth, other.depth)
     difference = np.log(other.examination[:depth] / one.examination[:depth])
     size = np.abs(difference)
-    ours, theirs = _error(one, depth), _error(other, depth)
-    error = np.hypot(ours, theirs)
+    error = np.hypot(_error(one, depth), _error(other, depth))
     errors = np.divide(size, error, out=np.zeros(depth), where=error > 0)
+    needed = alarm_errors(depth - 1)
     # The clearest difference counts, of those that are large enough to matter.
     clear = np.where(size > np.log(ALIKE), errors, 0.0)
-    k = int(clear.argmax() if clear.max() > ERRORS else size.argmax())
-    overlap = bool((size <= NORMAL_95 * (ours + theirs) + 1e-12).all())
-    return Gap(k + 1, float(np.exp(difference[k])), float(errors[k]), overlap)
+    k = int(clear.argmax() if clear.max() > needed else 1 + size[1:].argmax())
+    with np.errstate(over="ignore"):  # beyond all numbers is unbounded
+        low, high = np.exp(difference[k] + needed * error[k] * np.array([-1.0, 1.0]))
+        blind = np.exp(seen(needed) * error)
+    hidden = np.flatnonzero(blind > TELLING)
+    told = int(hidden[0]) if len(hidden) else depth
+    factor = float(np.exp(difference[k]))
+    return Gap(k + 1, factor, float(low), float(high), float(blind.max()), told)
+
+
+def _blindness(found: Gap) -> str:
+    """Where a difference could have been missed, in words."""
+    missed = f"one of {found.blind:.1f}" if np.isfinite(found.blind) else "any"
+    return (
+        f"{missed} could have been missed"
+        if found.told < 2
+        else f"{missed} could have been missed below position {found.told}"
+    )
 
 
 def share_of_the_way(harvested: Propensity, learned: Propensity, raw: Propensity) -> float:

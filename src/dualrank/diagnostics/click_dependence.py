@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dualrank.clicks.dependence import ERRORS, NOTABLE
 from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.point import Point, Question, worst
 
@@ -31,7 +32,7 @@ def click_dependence(facts: LogFacts) -> Point:
             "a list that others saw too, too few to compare.",
         )
     said = " and ".join(
-        f"{ratio.value:.2f} times as often {where}"
+        f"{ratio.value:.2f} times (± {ERRORS * ratio.error:.2f}) as often {where}"
         for ratio, where in (
             (first, "after one on the first result"),
             (further, "after one further down"),
@@ -41,7 +42,17 @@ def click_dependence(facts: LogFacts) -> Point:
     said = f"Sessions click a second time {said} as independent clicks would"
     status = worst(first.status, further.status)
     if status == "good":
-        return asked.answer(status, f"{said}: no sign against the position-based model.")
+        measured = [ratio for ratio in (first, further) if ratio.status != "not measured"]
+        if any(ratio.is_clear for ratio in measured):
+            return asked.answer(
+                status, f"{said}: too little to matter for the position-based model."
+            )
+        least = max(max(ratio.shows for ratio in measured), NOTABLE - 1)
+        return asked.answer(
+            status,
+            f"{said}: no sign against the position-based model, where one of ± {least:.2f} would "
+            "have been seen.",
+        )
     habits = []
     if first.status in ("warning", "failed") and first.value < 1:
         habits.append("users stop after a click, as in the cascade model")

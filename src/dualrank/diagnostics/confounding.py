@@ -7,7 +7,8 @@ with that beside the scores of the jointly learned ranker,
     P(k | a click) = softmax_k(b f(x_k) + a s_k + φ_k),
 
 held-out clicks tell a from φ. Where φ falls less steeply with a than without, the difference is
-what joint learning has taken for examination.
+what joint learning has taken for examination. Where a is not clear, φ with an a that would have
+been tells how large a difference may have been missed.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from dualrank.certainty import TELLING, seen
 from dualrank.data.click_log import ClickLog
 from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.point import Point, Question
 from dualrank.evaluation.click_check import CLEAR
-from dualrank.evaluation.click_logit import ClickLogit
+from dualrank.evaluation.click_logit import RIDGE, ClickLogit, Floats
 from dualrank.learning.logging_scores import logging_scores, spread_of
 
 NAME = "confounding"
@@ -28,6 +30,9 @@ TOLD = 0.05
 """How much logging scores must differ from the mean of their rank, of what they differ in all."""
 ALIKE = 1.2
 """Curves that differ by less than this factor everywhere lead to much the same ranker."""
+
+PINNED = 1e9
+"""A ridge that lets a parameter be what it is drawn to."""
 
 
 def confounding(facts: LogFacts) -> Point:
@@ -55,18 +60,28 @@ def confounding(facts: LogFacts) -> Point:
     factors = np.exp((phi - phi[0]) - (phi_without - phi_without[0]))
     position = int(np.argmax(np.abs(np.log(factors))))
     factor = float(factors[position])
+    size = max(factor, 1 / factor)
+    missed = _moved_by(both, means, seen(CLEAR) * error)
     numbers = {
         "worth_of_the_logging_score": worth,
         "standard_error": error,
         "factor": factor,
         "position": position + 1,
+        "would_have_been_seen": missed,
     }
     asked = Question(NAME, numbers)
-    if worth < CLEAR * error or max(factor, 1 / factor) < ALIKE:
+    if worth < CLEAR * error and missed > TELLING:
+        return asked.answer(
+            "not measured",
+            "Whether joint learning takes what the logging ranker knew for examination cannot be "
+            f"told: a curve that is wrong by a factor of {missed:.1f} could have been missed.",
+            "Log longer, or collect some swaps.",
+        )
+    if worth < CLEAR * error or size < ALIKE:
         return asked.answer(
             "good",
             "With the logging ranker's score told apart, the curve stays as it is (within a factor "
-            f"of {max(factor, 1 / factor):.2f}).",
+            f"of {size:.2f}); a change by one of {max(missed, ALIKE):.2f} would have been seen.",
         )
     return asked.answer(
         "warning",
@@ -75,3 +90,17 @@ def confounding(facts: LogFacts) -> Point:
         "examination.",
         "Train with method grounded, which tells the two apart, or auto.",
     )
+
+
+def _moved_by(both: ClickLogit, means: Floats, worth: float) -> float:
+    """The largest factor by which the curve differs with a = `worth` from that with a = 0."""
+    curves = []
+    for pinned in (0.0, worth):
+        around = np.zeros(sum(both.inputs.shape[1:]))
+        around[1] = pinned
+        held = np.full(len(around), RIDGE)
+        held[1] = PINNED
+        at = both.fit(held, around)
+        phi = at[2:] - means @ at[:2]
+        curves.append(phi - phi[0])
+    return float(np.exp(np.abs(curves[1] - curves[0]).max()))

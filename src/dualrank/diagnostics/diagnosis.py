@@ -21,6 +21,7 @@ from dualrank.diagnostics.logging_ranker import logging_ranker
 from dualrank.diagnostics.point import Point, plain
 from dualrank.diagnostics.sample import sample
 from dualrank.diagnostics.stability import drift
+from dualrank.diagnostics.telling_features import telling_features
 from dualrank.diagnostics.traffic import traffic
 from dualrank.diagnostics.trained_pair import TrainedPair
 from dualrank.diagnostics.trust import trust
@@ -30,6 +31,7 @@ from dualrank.errors import DataError
 POINTS: tuple[Callable[[LogFacts], Point], ...] = (
     connectivity,
     curves,
+    telling_features,
     logging_ranker,
     leakage,
     joint_learning,

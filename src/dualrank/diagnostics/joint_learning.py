@@ -35,6 +35,13 @@ def joint_learning(facts: LogFacts) -> Point:
         f"On {lead.clicks:,} held-out clicks joint learning leads naive learning by "
         f"{lead.in_errors:+.1f} standard errors"
     )
+    if lead.is_clear and not trained.tells:
+        return asked.answer(
+            "warning",
+            f"{led}; but neither predicts them better than position alone, so that there is "
+            "nothing to lead in.",
+            "See what is said of the features.",
+        )
     if lead.is_clear and facts.dependence.ends_sessions:
         return asked.answer(
             "warning",
@@ -55,4 +62,4 @@ def joint_learning(facts: LogFacts) -> Point:
 
 def supported(facts: LogFacts) -> bool:
     """Whether held-out clicks show that joint learning is right."""
-    return not isinstance(facts.trained, str) and facts.trained.lead.is_clear
+    return not isinstance(facts.trained, str) and facts.trained.supports

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
+from dualrank.data.ranking import by_rank
 from dualrank.data.scaling import Scaler
 from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.joint_learning import supported
@@ -28,6 +29,8 @@ STRONG = 0.8
 MOST_LISTS = 4_000
 FEWEST_LISTS = 10
 RIDGE = 1.0
+EQUAL = 1e-9
+"""Scores that differ by less, of the largest, are taken for equal."""
 
 
 def logging_ranker(facts: LogFacts) -> Point:
@@ -41,6 +44,12 @@ def logging_ranker(facts: LogFacts) -> Point:
         return Question(NAME).answer("not measured", "Too few lists of three documents or more.")
     asked = Question(NAME, {"spearman": found})
     said = f"Features tell the order shown with a mean Spearman correlation of {found:.2f}"
+    if np.isnan(found):
+        return asked.answer(
+            "not measured",
+            "The features give the documents of a list equal scores, and tell nothing of the order "
+            "in which they were shown.",
+        )
     if found < STRONG:
         return asked.answer(
             "good",
@@ -60,7 +69,10 @@ def logging_ranker(facts: LogFacts) -> Point:
 
 
 def order_by_features(dataset: Dataset, lists: RankedLists, seed: int = 0) -> float | None:
-    """Mean Spearman correlation on held-out queries, or None where there are too few lists."""
+    """Mean Spearman correlation on held-out queries, or None where there are too few lists.
+
+    nan where all documents of every list look alike.
+    """
     rng = np.random.default_rng([seed, 0x_10CC])
     long = np.flatnonzero(lists.mask.sum(axis=1) >= 3)
     chosen = rng.permutation(long)[: 2 * MOST_LISTS]
@@ -69,32 +81,45 @@ def order_by_features(dataset: Dataset, lists: RankedLists, seed: int = 0) -> fl
     if min(first.sum(), (~first).sum()) < FEWEST_LISTS:
         return None
     documents = lists.documents[chosen]
-    shown = np.unique(documents[documents >= 0])
-    scaler = Scaler.fit(dataset.features[shown], kind="standard")
+    shown = dataset.features[np.unique(documents[documents >= 0])]
+    if (shown == shown[0]).all():
+        return float("nan")
+    scaler = Scaler.fit(shown, kind="standard")
     x, y = _centred(dataset, scaler, documents[first])
     gram = x.T @ x + RIDGE * np.eye(x.shape[1])
     weights = np.linalg.solve(gram, x.T @ y)
     held = documents[~first]
-    scores = np.full(held.shape, -np.inf)
+    scores = np.zeros(held.shape)
     mask = held >= 0
     scores[mask] = scaler.transform(dataset.features[held[mask]]) @ weights
+    # Equal features must give equal scores, whatever the order of additions.
+    unit = EQUAL * np.abs(scores).max(initial=1.0)
+    scores = np.round(scores / unit)
+    known = np.where(mask, scores, scores[:, :1])
+    if (known == known[:, :1]).all():
+        return float("nan")
     return float(spearman_with_order(scores, mask).mean())
 
 
 def spearman_with_order(
     scores: NDArray[np.float64], mask: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Spearman's 1 − 6 Σ d²/(n (n² − 1)) of every list's scores with the order in which it stands.
+    """Spearman's correlation of every list's scores with the order in which it stands.
 
-    >>> spearman_with_order(np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]]), np.ones((2, 3), bool))
-    array([ 1., -1.])
+    Equal scores have the mean of their ranks, and scores that are all equal tell nothing: 0.
+
+    >>> spearman_with_order(np.array([[3.0, 2.0, 1.0], [1.0, 1.0, 1.0]]), np.ones((2, 3), bool))
+    array([1., 0.])
     """
-    order = np.argsort(np.where(mask, -scores, np.inf), axis=1, kind="stable")
-    rank = np.argsort(order, axis=1)
+    ranks = by_rank(scores, mask, np.arange(scores.shape[1], dtype=np.float64))
     stands = np.cumsum(mask, axis=1) - 1
-    squares = np.where(mask, (rank - stands) ** 2, 0).sum(axis=1)
-    n = mask.sum(axis=1).astype(np.float64)
-    correlation: NDArray[np.float64] = 1 - 6 * squares / (n * (n**2 - 1))
+    n = mask.sum(axis=1, keepdims=True)
+    middle = (n - 1) / 2
+    apart, place = (np.where(mask, each - middle, 0.0) for each in (ranks, stands))
+    spread = np.sqrt((apart**2).sum(axis=1) * (place**2).sum(axis=1))
+    correlation: NDArray[np.float64] = np.divide(
+        (apart * place).sum(axis=1), spread, out=np.zeros(len(scores)), where=spread > 0
+    )
     return correlation
 
 

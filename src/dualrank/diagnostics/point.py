@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
 
 Status = Literal["good", "warning", "failed", "not measured"]
 SEVERITY: tuple[Status, ...] = ("not measured", "good", "warning", "failed")
@@ -43,6 +45,13 @@ class Question:
 def worst(*statuses: Status) -> Status:
     """The most severe of several."""
     return max(statuses, key=SEVERITY.index, default="good")
+
+
+def two_sided(errors: Any, freedom: float) -> Any:
+    """Student's two-sided p-value of so many standard errors; never 0, whatever underflows."""
+    tiny = np.finfo(np.float64).tiny
+    found: NDArray[np.float64] | float = np.maximum(2 * student.sf(errors, freedom), tiny)
+    return found if np.ndim(errors) else float(found)
 
 
 def plain(value: Any) -> Any:

@@ -7,8 +7,8 @@ relevance cancels: with n and n' impressions of such a cell, and v = n n'/(n + n
 
 is 1 where the two parts have the same curve, even if one of them has more clicks throughout. Parts
 are the first and the last period of the log, and every value of a context column against its most
-frequent one. Intervals come from resampling queries; all positions of all comparisons are tested
-together (Holm).
+frequent one. Intervals come from resampling queries, and are those of all positions of all
+comparisons together (Bonferroni): a change is what its interval excludes.
 """
 
 from __future__ import annotations
@@ -19,20 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from dualrank.certainty import ALARM, SURELY, TELLING, seen
 from dualrank.data.click_log import PERIOD, ClickLog
 from dualrank.diagnostics.facts import LogFacts
-from dualrank.diagnostics.point import Point, Question
+from dualrank.diagnostics.point import Point, Question, two_sided
 from dualrank.propensity.bootstrap import log_ratio, resampled_sums, spread_of
 from dualrank.propensity.grouped_clicks import Cells
-from dualrank.propensity.propensity import NORMAL_95
 
 NAME = "drift"
-LEVEL = 0.01
 NOTABLE, LARGE = 1.1, 1.5
 MOST_VALUES = 10
 LEAST_SHARE = 0.01
-# Standard errors that a change must have to be seen, about; and one that nobody would miss.
-SEEN, BLIND = 4.0, 3.0
 
 Floats = NDArray[np.float64]
 
@@ -48,13 +45,26 @@ class Change:
     error: Floats
     p_values: Floats
 
-    def describe(self, k: int) -> str:
+    def is_clear(self, errors: float) -> NDArray[np.bool_]:
+        """Where the interval of so many standard errors excludes 1."""
+        known = np.isfinite(self.error) & (self.error > 0)
+        reach = np.where(known, errors * self.error, np.inf)
+        return np.abs(np.log(self.factor)) > reach
+
+    def interval(self, errors: float) -> tuple[Floats, Floats]:
+        """So many standard errors on either side of the factor."""
+        with np.errstate(over="ignore"):  # beyond all numbers is unbounded
+            reach = np.exp(errors * self.error)
+            return self.factor / reach, self.factor * reach
+
+    def describe(self, k: int, errors: float) -> str:
         """What changed at position k (from 0), in words."""
         more = "more" if self.factor[k] > 1 else "less"
         size = max(self.factor[k], 1 / self.factor[k])
+        low, high = (size * np.exp(side * errors * self.error[k]) for side in (-1, 1))
         return (
-            f"{self.column} {self.part} looks {size:.2f} times {more} at position {k + 1} than "
-            f"{self.against}"
+            f"{self.column} {self.part} looks {size:.2f} times {more} at position {k + 1} "
+            f"({SURELY} interval {low:.2f}–{high:.2f}) than {self.against}"
         )
 
 
@@ -76,40 +86,43 @@ def drift(facts: LogFacts) -> Point:
         return Question(NAME).answer(
             "not measured", "No document was clicked at the same positions in two parts of the log."
         )
-    held = holm(np.concatenate([change.p_values[1:] for change in changes]))
+    tests = sum(len(change.factor) - 1 for change in changes)
+    needed = errors_needed(tests, facts)
     found: list[tuple[float, str]] = []
-    for change, adjusted in zip(changes, held.reshape(len(changes), -1), strict=True):
-        size = np.maximum(change.factor, 1 / change.factor)[1:]
-        clear = (adjusted < LEVEL) & (size > NOTABLE)
+    for change in changes:
+        size = np.maximum(change.factor, 1 / change.factor)
+        clear = change.is_clear(needed) & (size > NOTABLE)
         if clear.any():
             k = int(np.where(clear, size, 0).argmax())
-            found.append((float(size[k]), change.describe(k + 1)))
+            found.append((float(size[k]), change.describe(k, needed)))
     numbers = {
+        "level": ALARM / tests,
         "comparisons": [
             {
                 "column": change.column,
                 "part": change.part,
                 "against": change.against,
                 "factor": change.factor,
-                "low": change.factor * np.exp(-NORMAL_95 * change.error),
-                "high": change.factor * np.exp(NORMAL_95 * change.error),
+                "low": change.interval(needed)[0],
+                "high": change.interval(needed)[1],
                 "p_values": change.p_values,
             }
             for change in changes
-        ]
+        ],
     }
     asked = Question(NAME, numbers)
     compared = f"{len(changes)} comparison{'s' * (len(changes) > 1)}"
     if not found:
         errors = np.concatenate([change.error[1:] for change in changes])
-        seen = float(np.exp(SEEN * np.median(errors)))
+        with np.errstate(over="ignore"):
+            shows = float(np.exp(seen(needed) * np.median(errors)))
         power = (
-            f"at a typical position one by a factor of {seen:.2f} would have shown"
-            if np.isfinite(seen)
+            f"at a typical position one by a factor of {max(shows, NOTABLE):.2f} would have shown"
+            if np.isfinite(shows)
             else "there are too few clicks for one to show"
         )
         return asked.answer(
-            "good" if seen < BLIND else "not measured",
+            "good" if shows <= TELLING else "not measured",
             f"No change of the curve was found ({compared}); {power}.",
         )
     largest, said = max(found)
@@ -145,23 +158,14 @@ def compare(facts: LogFacts, column: str, part: str, against: str) -> Change | N
     error[0] = 0.0
     estimate = np.where(np.isfinite(level), level - level[0], 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        p_values = 2 * student.sf(np.abs(estimate) / error, facts.grouped.group_count - 1)
+        p_values = two_sided(np.abs(estimate) / error, facts.grouped.group_count - 1)
     p_values[~np.isfinite(error) | (error == 0)] = 1.0
     return Change(column, part, against, np.exp(estimate), error, p_values)
 
 
-def holm(p_values: Floats) -> Floats:
-    """Holm's adjusted p-values: the chance of any false alarm among all of them.
-
-    >>> holm(np.array([0.01, 0.04, 0.03])).round(3).tolist()
-    [0.03, 0.06, 0.06]
-    """
-    order = np.argsort(p_values)
-    count = len(p_values)
-    stepped = np.maximum.accumulate(p_values[order] * (count - np.arange(count)))
-    adjusted = np.empty(count)
-    adjusted[order] = np.minimum(stepped, 1.0)
-    return adjusted
+def errors_needed(tests: int, facts: LogFacts) -> float:
+    """Standard errors on either side of an interval, where so many are looked at together."""
+    return float(student.isf(ALARM / (2 * tests), facts.grouped.group_count - 1))
 
 
 def _comparisons(log: ClickLog) -> list[tuple[str, str, str]]:

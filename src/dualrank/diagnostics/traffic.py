@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dualrank.certainty import alarm_errors
 from dualrank.data.click_log import ClickLog
 from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.point import Point, Question, Status, worst
@@ -20,7 +21,6 @@ NOTABLE, LARGE = 0.01, 0.1
 NOTABLE_CLIENT, LARGE_CLIENT = 0.05, 0.2
 # On shorter lists a person may well click everything, or the last result alone.
 SHORTEST = 5
-ERRORS = 3.0
 
 
 def traffic(facts: LogFacts) -> Point:
@@ -31,7 +31,7 @@ def traffic(facts: LogFacts) -> Point:
         return Question(NAME).answer("good", "There are no clicks that anybody could have made up.")
     all_sessions, all_clicks = clicks_everything(log)
     last, neighbours = clicks_only_last(log)
-    is_luck = last - neighbours < ERRORS * np.sqrt(last + neighbours / 2)
+    is_luck = last - neighbours < alarm_errors() * np.sqrt(last + neighbours / 2)
     excess = 0.0 if is_luck else last - neighbours
     client, share = _largest_client(log) or (None, None)
     numbers = {

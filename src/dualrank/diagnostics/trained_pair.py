@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.certainty import LEVEL
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError
@@ -29,6 +31,8 @@ RANKER = DNN(hidden=(64, 32))
 STEPS = 1_500
 HELD_OUT = 0.3
 FEWEST_QUERIES = 10
+# The better of two, and wrong one time in twenty.
+BEYOND = NormalDist().inv_cdf(1 - LEVEL / 4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +54,26 @@ class TrainedPair:
     def lead(self) -> Lead:
         """How much better dual learning predicts the held-out clicks."""
         return ClickCheck(self.held_out, self.seed).lead(self.dual, self.naive)
+
+    @cached_property
+    def beyond_position(self) -> Lead:
+        """How much better the held-out clicks are predicted by features than by position alone.
+
+        That is, by the better of the two rankers.
+        """
+        check, none = ClickCheck(self.held_out, self.seed), np.zeros_like(self.dual)
+        leads = (check.lead(scores, none) for scores in (self.dual, self.naive))
+        return max(leads, key=lambda lead: lead.in_errors)
+
+    @property
+    def tells(self) -> bool:
+        """Whether the features tell which documents are clicked; two rankers were tried."""
+        return self.beyond_position.in_errors > BEYOND
+
+    @property
+    def supports(self) -> bool:
+        """Whether joint learning leads, and by something that the features tell."""
+        return self.lead.is_clear and self.tells
 
     def examination(self, grouped: GroupedClicks) -> Evidence:
         """Where the propensity model of dual learning comes to rest, given the scores.

@@ -78,9 +78,7 @@ def _decide(points: Mapping[str, Point]) -> tuple[Verdict, list[str]]:
         return JOINT, [
             "Held-out clicks are better predicted with joint learning than without: train with "
             "method likelihood, or auto.",
-            "Its curve agrees with the harvested one."
-            if connected
-            else "No document was seen at enough positions to confirm its curve independently.",
+            _confirmed(connected, curves),
         ]
     return SWAPS, [
         "Documents seen at several positions do not connect all of them firmly enough.",
@@ -88,6 +86,15 @@ def _decide(points: Mapping[str, Point]) -> tuple[Verdict, list[str]]:
         if joint.status == "not measured"
         else unproven,
     ]
+
+
+def _confirmed(connected: bool, curves: Point) -> str:
+    """What the harvested curve says of the learned one."""
+    if not connected:
+        return "No document was seen at enough positions to confirm its curve independently."
+    if curves.status == "not measured":
+        return "The harvested curve is not known well enough to confirm its curve."
+    return "Its curve agrees with the harvested one."
 
 
 def _against_one_curve(points: Mapping[str, Point]) -> str | None:
@@ -108,6 +115,7 @@ def _against_one_curve(points: Mapping[str, Point]) -> str | None:
 
 def _cautions(points: Mapping[str, Point]) -> list[str]:
     words = {
+        "features": "the features hardly tell documents apart",
         "independent clicks": "clicks of a session depend on each other",
         "trust in the top": "users trust the top beyond examining it",
         "sample": "corrections may overfit",

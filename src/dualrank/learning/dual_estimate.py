@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.stats import t as student
 
+from dualrank.certainty import LEVEL
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import SettingsError
@@ -65,7 +66,7 @@ def estimate_by_dual_learning(
     others = [
         np.log(curve(_resampled(log, rng), number).examination) for number in range(1, refits + 1)
     ]
-    spread = student.ppf(0.975, refits - 1) * np.std(others, axis=0, ddof=1)
+    spread = student.ppf(1 - LEVEL / 2, refits - 1) * np.std(others, axis=0, ddof=1)
     return replace(
         found,
         low=found.examination * np.exp(-spread),

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from dualrank.certainty import NORMAL_95
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError
@@ -26,7 +27,7 @@ from dualrank.learning.logging_scores import Ground
 from dualrank.learning.loop import part_of
 from dualrank.learning.plan import Plan
 from dualrank.learning.train_one import train_one
-from dualrank.propensity.propensity import NORMAL_95, Propensity
+from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN
 from dualrank.rankers.ranker import RankerSettings
 from dualrank.settings import TrainingSettings

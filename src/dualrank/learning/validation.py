@@ -13,6 +13,7 @@ from dualrank.corrections.correction import Correction
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
+from dualrank.data.ranking import by_rank
 from dualrank.errors import DataError
 from dualrank.evaluation.click_check import Lead
 from dualrank.evaluation.evaluator import Evaluator
@@ -118,8 +119,10 @@ class OnHeldOutClicks:
         Σ_i w_i Σ c_i / log2(1 + rank_i)  /  Σ_i w_i Σ c_i
 
     over positions i and all clicks c_i there, with the inverse propensity weights w believed now.
-    What is measured are the inner sums, one per displayed position. `labels` stand in the place of
-    the mean clicks of each list, where a correction has made some.
+    What is measured are the inner sums, one per displayed position. Documents of equal score share
+    the discounts of their ranks: in the order displayed, a ranker that tells nothing would look as
+    good as the one that made the lists. `labels` stand in the place of the mean clicks of each
+    list, where a correction has made some.
     """
 
     def __init__(
@@ -143,10 +146,8 @@ class OnHeldOutClicks:
         return lambda: self._of(scores())
 
     def _of(self, scores: NDArray[np.float32]) -> list[float]:
-        order = np.argsort(np.where(self._lists.mask, -scores, np.inf), axis=1, kind="stable")
-        ranks = np.empty_like(order)
-        np.put_along_axis(ranks, order, np.arange(self._lists.depth)[None], axis=1)
-        return (self._clicks / np.log2(ranks + 2)).sum(axis=0).tolist()
+        discounts = 1 / np.log2(np.arange(self._lists.depth) + 2.0)
+        return (self._clicks * by_rank(scores, self._lists.mask, discounts)).sum(axis=0).tolist()
 
     def value(self, measured: list[float]) -> float:
         """The weighted mean under the propensity believed now."""

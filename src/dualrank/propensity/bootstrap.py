@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from dualrank.certainty import LEVEL
 from dualrank.errors import DataError
 from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.propensity.propensity import Propensity
@@ -71,7 +72,7 @@ def with_intervals(
     low = high = None
     if resamples and groups > 1:
         curves = evidence.log_curve(resampled_sums(evidence.statistics, resamples, seed))
-        spread = spread_of(curves)[:depth] * student.ppf(0.975, groups - 1)
+        spread = spread_of(curves)[:depth] * student.ppf(1 - LEVEL / 2, groups - 1)
         with np.errstate(over="ignore"):  # beyond all numbers is unbounded
             low, high = examination * np.exp(-spread), examination * np.exp(spread)
     return Propensity(

@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import betaln, expit, log_expit, logit, logsumexp
 
+from dualrank.certainty import LEVEL
 from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.propensity.pair_counts import PairCounts
 
@@ -58,8 +59,8 @@ def corrected_click_through(counts: PairCounts, queries: NDArray[np.integer]) ->
         part = counts.take(rows)
         values[rows] = _posterior(part, prior.take(rows)).mean()
         alone = _posterior(part, JEFFREYS)
-        low[rows] = np.where(part.clicks > 0, alone.quantile(0.025), 0.0)
-        high[rows] = alone.quantile(0.975)
+        low[rows] = np.where(part.clicks > 0, alone.quantile(LEVEL / 2), 0.0)
+        high[rows] = alone.quantile(1 - LEVEL / 2)
     low, high = np.minimum(low, values), np.maximum(high, values)
     with np.errstate(divide="ignore"):
         below, above = (np.hypot(np.log(values / b), counts.reach) for b in (low, high))

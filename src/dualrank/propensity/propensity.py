@@ -14,9 +14,6 @@ from dualrank.errors import DataError
 from dualrank.evaluation.propensity_error import require_examination
 from dualrank.storage import write_text
 
-NORMAL_95 = 1.959964
-"""Standard errors on either side of a 95% interval."""
-
 
 @dataclass(frozen=True, eq=False)
 class Propensity:

@@ -17,13 +17,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.certainty import NORMAL_95
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
 from dualrank.errors import DataError
 from dualrank.propensity.bootstrap import Evidence, log_ratio
 from dualrank.propensity.grouped_clicks import GroupedClicks
-from dualrank.propensity.propensity import NORMAL_95, Propensity
+from dualrank.propensity.propensity import Propensity
 
 SESSIONS_PER_BLOCK = 50_000
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dualrank.certainty import LEVEL
 from dualrank.report.labels import (
     extra,
     main_metric,
@@ -61,7 +62,7 @@ def significance_mark(test: Mapping[str, Any], name: str, metric: str) -> str:
     """`BETTER` where the method is significantly better than the reference, `WORSE` where worse."""
     p = test.get("p_values", {}).get(name, {}).get(metric)
     difference = test.get("difference", {}).get(name, {}).get(metric)
-    if p is None or not difference or p > test.get("alpha", 0.05):
+    if p is None or not difference or p > test.get("alpha", LEVEL):
         return ""
     return BETTER if difference > 0 else WORSE
 
@@ -69,7 +70,7 @@ def significance_mark(test: Mapping[str, Any], name: str, metric: str) -> str:
 def tested_by(test: Mapping[str, Any]) -> dict[str, Any]:
     """What a `Table` says about the test behind its marks: its `reference` and `alpha`."""
     reference = method(str(test.get("reference", "dla"))).label
-    return {"reference": reference, "alpha": float(test.get("alpha", 0.05))}
+    return {"reference": reference, "alpha": float(test.get("alpha", LEVEL))}
 
 
 def _by_setting(runs: list[Run], swept: str | None) -> list[tuple[str, list[Run]]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from dualrank.certainty import LEVEL
 from dualrank.report.console import Bars
 from dualrank.report.curves import propensity_curves, true_examination
 from dualrank.report.figures import (
@@ -189,8 +190,8 @@ def _test(test: Mapping[str, Any]) -> Markup:
     return _MARKS.format(
         method(str(test.get("reference", "dla"))).label,
         f" with {in_words(permutations)} permutations" if permutations else "",
-        in_words(test.get("alpha", 0.05)),
-        in_words(100.0 * test.get("alpha", 0.05)),
+        in_words(test.get("alpha", LEVEL)),
+        in_words(100.0 * test.get("alpha", LEVEL)),
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dualrank.certainty import LEVEL
 from dualrank.report.template import render
 from dualrank.report.visible import plain, visible
 
@@ -117,7 +118,7 @@ class Table:
     words: Collection[str] = ()
     reference: str = ""
     other_reference: str = ""
-    alpha: float = 0.05
+    alpha: float = LEVEL
     remark: str = ""
 
     @property

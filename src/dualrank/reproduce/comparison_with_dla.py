@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dualrank as dr
+from dualrank.certainty import LEVEL
 from dualrank.reproduce.experiment import Trained
 
 REFERENCE = "dla"
-ALPHA = 0.05
+ALPHA = LEVEL
 PERMUTATIONS = 100_000
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dualrank.certainty import LEVEL
 from dualrank.report import (
     Results,
     main_metric,
@@ -65,7 +66,7 @@ def _tested(results: Results, name: str, metric: str) -> tuple[str, bool]:
     p = test.get("p_values", {}).get(name, {}).get(metric)
     if p is None or test.get("reference", "dla") != "dla":
         return "not tested", False
-    is_significant = p <= test.get("alpha", 0.05)
+    is_significant = p <= test.get("alpha", LEVEL)
     p_text = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
     return f"{'' if is_significant else 'not '}significant, {p_text}", is_significant
 

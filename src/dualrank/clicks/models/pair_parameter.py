@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from dualrank.certainty import LEVEL, NORMAL_95
 from dualrank.clicks.models.counting import Floats, ratio
-
-NORMAL_95 = 1.959964
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +31,8 @@ class PairParameter:
     ) -> PairParameter:
         """Jeffreys' interval for `successes` out of `trials`; fractions are allowed."""
         failures = trials - successes
-        low = stats.beta.ppf(0.025, successes + 0.5, failures + 0.5)
-        high = stats.beta.ppf(0.975, successes + 0.5, failures + 0.5)
+        low = stats.beta.ppf(LEVEL / 2, successes + 0.5, failures + 0.5)
+        high = stats.beta.ppf(1 - LEVEL / 2, successes + 0.5, failures + 0.5)
         return cls(
             values,
             np.minimum(np.where(successes < 1e-9, 0.0, low), values),

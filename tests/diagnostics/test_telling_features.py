@@ -1,0 +1,80 @@
+"""Features that say nothing are called what they are, and nothing is confirmed by them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dualrank.diagnostics import trained_pair
+from dualrank.diagnostics.agreement import curves
+from dualrank.diagnostics.facts import LogFacts
+from dualrank.diagnostics.joint_learning import joint_learning
+from dualrank.diagnostics.telling_features import differences, telling_features
+
+
+def facts_of(world, features_of, monkeypatch, *, seed=0, sessions=20_000, steps=100):
+    monkeypatch.setattr(trained_pair, "STEPS", steps)
+    here = world(queries=200, seed=seed)
+    log = here.log(sessions, rankers=3)
+    features = np.asarray(features_of(here.data), np.float32)
+    return LogFacts(log, replace(here.data, features=features), seed)
+
+
+def random_features(data):
+    return np.random.default_rng(9).normal(size=(data.document_count, 5))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_features_confirm_nothing(world, monkeypatch, seed):
+    facts = facts_of(world, random_features, monkeypatch, seed=seed, sessions=4_000)
+    point = telling_features(facts)
+    assert point.status == "warning"
+    assert "do not tell documents apart" in point.meaning
+    assert joint_learning(facts).status == "warning"
+    found = curves(facts)
+    assert found.status != "good" or found.numbers["gaps"]["harvested_to_learned"]["blind"] <= 2
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_features_of_relevance_are_believed(world, monkeypatch, seed):
+    facts = facts_of(world, lambda data: data.features, monkeypatch, seed=seed, sessions=60_000)
+    assert telling_features(facts).status == "good"
+    assert "say something about what is clicked" in telling_features(facts).meaning
+
+
+def test_features_that_are_the_same_for_all_documents_are_named(world, monkeypatch):
+    def some(data):
+        query = np.repeat(np.arange(len(data)), data.lengths)
+        return np.column_stack([data.features[:, 0], query, np.full(len(query), 0.3)])
+
+    facts = facts_of(world, some, monkeypatch)
+    named = replace(facts.dataset, feature_names=("match", "length of query", "version"))
+    point = telling_features(LogFacts(facts.log, named))
+    assert "2 of 3 are the same" in point.meaning
+    assert point.meaning.endswith("length of query, version.")
+    assert point.numbers["same_for_all_documents_of_a_list"] == ["length of query", "version"]
+
+
+def test_features_that_are_all_constant_fail(world, monkeypatch):
+    facts = facts_of(world, lambda data: np.ones((data.document_count, 4)), monkeypatch)
+    point = telling_features(facts)
+    assert point.status == "failed"
+    assert "All 4 features are the same" in point.meaning
+
+
+def test_documents_that_look_alike_are_counted(world, monkeypatch):
+    def seldom(data):
+        return (np.random.default_rng(0).random((data.document_count, 1)) < 0.05) * 1.0
+
+    facts = facts_of(world, seldom, monkeypatch)
+    point = telling_features(facts)
+    assert point.status == "warning"
+    assert point.numbers["share_of_documents_that_look_like_another"] > 0.9
+    assert "do not tell documents apart" in point.meaning
+    share, alike = differences(facts.dataset, facts.log.lists)
+    assert 0.2 < share[0] < 0.6
+    assert alike > 0.9
+
+
+def test_without_features_nothing_is_asked_of_them(world):
+    assert telling_features(world().facts(500)).status == "not measured"
