@@ -67,7 +67,7 @@ def judge(format: Format, folder: Path, before: Any, mended: bool) -> Verdict:
         return Verdict("traceback", _place(error), f"{type(error).__name__}: {error}"[:300])
     if meaning == before:
         return Verdict("same")
-    if format.seal is not None and not mended:
+    if not mended and format.vouched_for(folder):
         return Verdict("silent", "changed in spite of its digest")
     return Verdict("other")
 

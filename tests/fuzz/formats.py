@@ -40,14 +40,23 @@ class Format:
     """Files of one kind: `files` are patterns of what is mutated within the format's folder.
 
     `read` gives the meaning of a folder. With a `seal` a file carries a digest: whatever is changed
-    must be noticed, unless the digest is mended too, which `seal` does as an attacker would.
+    must be noticed, unless the digest is mended too, which `seal` does as an attacker would. With
+    `may_lack_digest` it is removed instead, since files of earlier versions have none. `noted`
+    Parquet carries JSON in its metadata.
     """
 
     name: str
     files: tuple[str, ...]
     read: Callable[[Path], Any]
     seal: Callable[[Path], None] | None = None
+    may_lack_digest: bool = False
     noted: bool = False
+
+    def vouched_for(self, folder: Path) -> bool:
+        """Whether damage to what lies in the folder must be noticed."""
+        if self.may_lack_digest:
+            return any(seals.has_digest(file) for file in folder.iterdir())
+        return self.seal is not None
 
     def mutations_of(self, file: Path) -> tuple[Mutation, ...]:
         """What can happen to a file of this name."""
@@ -60,8 +69,15 @@ class Format:
 
 def _one(name: str, file: str, read: Callable[..., Any], **more: Any) -> Format:
     """A format of one file."""
-    known = {key: more.pop(key) for key in ("seal", "noted") if key in more}
-    return Format(name, (file,), lambda folder: read(folder / file, **more), **known)
+    own = {key: more.pop(key) for key in ("may_lack_digest", "noted") if key in more}
+    seal = more.pop("seal", None)
+    return Format(
+        name,
+        (file,),
+        lambda folder: read(folder / file, **more),
+        None if seal is None else lambda folder: seal(folder / file),
+        **own,
+    )
 
 
 def _ubi(name: str, queries: str, events: str) -> Format:
@@ -72,6 +88,7 @@ def _ubi(name: str, queries: str, events: str) -> Format:
 def _formats() -> list[Format]:
     log = partial(readings.log, contexts=["device"], event_kinds=["purchase"])
     tolerant = partial(log, max_bad_share=1.0)
+    optional: dict[str, Any] = {"seal": seals.without_digest, "may_lack_digest": True}
     return [
         _one("log-parquet", "log.parquet", tolerant),
         _one("log-csv", "log.csv", log),
@@ -82,7 +99,7 @@ def _formats() -> list[Format]:
         _ubi("ubi-jsonl", "queries.jsonl", "events.jsonl"),
         _ubi("ubi-parquet", "queries.parquet", "events.parquet"),
         _ubi("ubi-bulk", "ubi.ndjson", "ubi.ndjson"),
-        _one("reduced-log", "log.parquet", readings.log, noted=True),
+        _one("reduced-log", "log.parquet", readings.log, noted=True, **optional),
         _one("reduced-log-first-cut", "log.parquet", readings.log, noted=True),
         _one("features-columns", "features.parquet", readings.features),
         _one("features-lists", "features.parquet", readings.features),
@@ -105,7 +122,10 @@ def _formats() -> list[Format]:
         _one("pairs-qrels", "pairs.qrels", readings.pairs),
         *(
             Format(
-                f"model-{kind}", ("model/*",), lambda at: readings.model(at / "model"), seals.model
+                f"model-{kind}",
+                ("model/*",),
+                lambda at: readings.model(at / "model"),
+                lambda at: seals.manifest(at / "model" / "manifest.json"),
             )
             for kind in (*RANKERS, "first-cut")
         ),
@@ -124,9 +144,15 @@ def _formats() -> list[Format]:
             for name in ("propensity-click-through", "propensity-by-device")
         ),
         *(
-            _one(f"click-model-{name}-{end}", f"model.{end}", readings.click_model, noted=noted)
+            _one(
+                f"click-model-{name}-{end}",
+                f"model.{end}",
+                readings.click_model,
+                noted=end == "parquet",
+                **optional,
+            )
             for name in CLICK_MODELS
-            for end, noted in (("parquet", True), ("json", False))
+            for end in ("parquet", "json")
         ),
         _one("click-model-first-cut", "model.parquet", readings.click_model, noted=True),
         *(_one(f"user-{name}", "user.json", readings.user) for name in ("dbn", "ubm")),
@@ -136,7 +162,12 @@ def _formats() -> list[Format]:
         _one("pages-jsonl-gz", "pages.jsonl.gz", readings.pages),
         _one("pages-parquet", "pages.parquet", readings.pages),
         Format("pages-html", ("*.html",), readings.pages),
-        Format("page-index", ("index/*",), lambda at: readings.index(at / "index")),
+        Format(
+            "page-index",
+            ("index/**/*",),
+            lambda at: readings.index(at / "index"),
+            lambda at: seals.manifest(at / "index" / "dualrank.json"),
+        ),
         Format(
             "kept-runs", ("unfinished/*.npz",), lambda at: readings.kept_runs(at / "unfinished")
         ),

@@ -239,7 +239,7 @@ def kept_runs(folder: Path) -> Any:
         raise DataError(f"{folder}: set aside")
     for each in found:
         for values in each.per_query.values():
-            require(values.dtype == np.float64 and values.ndim == 1, "metrics of no queries")
+            require(values.dtype.kind == "f" and values.ndim == 1, "metrics of no queries")
             require(np.isfinite(values), "a metric that is no number")
     return [(each.run.model_dump(), str(each.per_query), each.sizes) for each in found]
 

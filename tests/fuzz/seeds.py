@@ -153,7 +153,7 @@ def _logs(folder: Path) -> None:
 
 
 def _ubi(folder: Path) -> None:
-    queries = [
+    queries: list[dict[str, Any]] = [
         {
             "query_id": f"u{i}",
             "user_query": ("toner", "ram")[i % 2],
@@ -184,7 +184,7 @@ def _ubi(folder: Path) -> None:
     _text(folder, "ubi-jsonl", "events.jsonl", _lines(events))
     pq.write_table(pa.Table.from_pylist(queries), _place(folder, "ubi-parquet", "queries.parquet"))
     pq.write_table(pa.Table.from_pylist(events), _place(folder, "ubi-parquet", "events.parquet"))
-    actions: list[dict[str, Any]] = [{"index": {"_index": "ubi", "_id": str(i)}} for i in range(20)]
+    actions = [{"index": {"_index": "ubi", "_id": str(i)}} for i in range(20)]
     pairs = zip(actions, [*queries, *events], strict=False)
     records: list[dict[str, Any]] = [line for pair in pairs for line in pair]
     _text(folder, "ubi-bulk", "ubi.ndjson", _lines(records))
