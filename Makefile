@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # second thread can make a small training step forty times slower.
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: demo test check format benchmark clean
+.PHONY: demo test check format benchmark fuzz clean
 
 demo: $(VENV)/.installed
 	$(BIN)/dualrank demo --out demo
@@ -28,6 +28,10 @@ format: $(VENV)/.installed-dev
 
 benchmark: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks
+
+# A thousand mutations of every file format; goes on where it was interrupted.
+fuzz: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.fuzz
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

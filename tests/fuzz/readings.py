@@ -1,0 +1,257 @@
+"""What each kind of file is read for, by the functions that commands and Python users call.
+
+Every reading gives its meaning as plain values, so that two can be compared, and insists on what
+all code behind the reader relies on: a `NonsenseError` tells of a file that should not have been
+let in. What refuses to go on with what was read need not name the file: `using` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dualrank as dr
+from dualrank.clicks.users import read_user
+from dualrank.data.qrels import with_qrels
+from dualrank.data.runs import read_run
+from dualrank.errors import DataError, DualrankError, SettingsError
+from dualrank.pages.index import PageIndex
+from dualrank.pages.sources import Unreadable, find_pages
+from dualrank.pages.tables import read_pairs, read_queries
+from dualrank.report.results import Results
+from dualrank.reproduce.kept_runs import KeptRuns
+
+from .seeds import TASK, clicks, documents, exported, trained
+
+
+class NonsenseError(Exception):
+    """What was read cannot be true."""
+
+
+def require(true: Any, what: str) -> None:
+    """That this holds of what was read."""
+    if not np.all(true):
+        raise NonsenseError(what)
+
+
+@contextmanager
+def using(path: Path) -> Iterator[None]:
+    """What is done with values that were read from this file."""
+    try:
+        yield
+    except DualrankError as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def log(path: Path, events: Path | None = None, **options: Any) -> Any:
+    """A click log of any kind."""
+    found = dr.read_log(path, events=events, **options)
+    lists, names = found.lists, found.catalogue
+    rows = len(found.counts)
+    if names is None:
+        raise NonsenseError("a log without names")
+    require(found.counts >= 1, "a count below 1")
+    require(found.counts < 2**53, "more sessions than can be added up")
+    require((found.list_of >= 0) & (found.list_of < len(lists)), "sessions of no list")
+    require(lists.documents < len(names.doc_ids), "a document without a name")
+    require(lists.mask.any(axis=1), "an empty list")
+    require(~found.clicks | lists.mask[found.list_of], "a click below the end of a list")
+    for column in found.columns.values():
+        require((column.codes >= 0) & (column.codes < len(column.names)), "a code of no value")
+    for amounts in found.events.values():
+        require(np.isfinite(amounts) & (amounts >= 0), "an amount that is none")
+    require(len(found.list_of) == rows and len(found.clicks) == rows, "rows of several lengths")
+    shown = [
+        (str(names.query_ids[query]), [str(names.doc_ids[d]) for d in listed if d >= 0])
+        for query, listed in zip(lists.queries, lists.documents, strict=True)
+    ]
+    return sorted(
+        repr(
+            (
+                shown[found.list_of[row]],
+                np.flatnonzero(found.clicks[row]).tolist(),
+                int(found.counts[row]),
+                [(n, c.names[c.codes[row]]) for n, c in found.columns.items()],
+                [(kind, amounts[row].tolist()) for kind, amounts in found.events.items()],
+            )
+        )
+        for row in range(rows)
+    )
+
+
+def ubi(queries: Path, events: Path) -> Any:
+    """Queries and events of User Behavior Insights, with another action and a time."""
+    kinds = ["add_to_cart", "dwell_time"]
+    return log(queries, events, event_kinds=kinds, max_bad_share=1.0)
+
+
+def _dataset(found: dr.Dataset, path: Path, missing: bool) -> Any:
+    require(np.diff(found.offsets) > 0, "a query without documents")
+    require(found.offsets[-1] == len(found.features), "documents of no query")
+    require(~np.isinf(found.features), "an infinite feature")
+    require(missing or not np.isnan(found.features).any(), "a feature that is no number")
+    if found.grades is not None:
+        require(np.isfinite(found.grades), "a grade that is no number")
+        with using(path):
+            dr.evaluate(np.nan_to_num(found.features[:, 0]), found)
+    dr.top_lists(found, found.features[:, 0], 3)
+    ids = None if found.doc_ids is None else found.doc_ids.tolist()
+    return [
+        found.features.tolist(),
+        found.offsets.tolist(),
+        found.query_ids.tolist(),
+        None if found.grades is None else found.grades.tolist(),
+        ids,
+        found.feature_names,
+    ]
+
+
+def features(path: Path) -> Any:
+    """Documents with features, which may be missing."""
+    return _dataset(dr.read_features(path), path, missing=True)
+
+
+def letor(path: Path, cache: bool = False) -> Any:
+    """LETOR text, or the cache that lies beside it."""
+    return _dataset(dr.read_letor(path, cache=cache), path, missing=False)
+
+
+def run(path: Path) -> Any:
+    """The scores of a run."""
+    scores = read_run(path, documents())
+    require(scores < np.inf, "a score that is infinite")
+    return scores.tolist()
+
+
+def qrels(path: Path) -> Any:
+    """Judgements beside documents."""
+    found, missing = with_qrels(documents(), path)
+    require(found.require_grades() >= 0, "a grade below 0")
+    return _dataset(found, path, missing=False), missing
+
+
+def pairs(path: Path) -> Any:
+    """Query–document pairs with grades."""
+    found = read_pairs(path)
+    grades = None if found.grades is None else found.grades.tolist()
+    return found.query_ids.tolist(), found.doc_ids.tolist(), grades
+
+
+def queries(path: Path) -> Any:
+    """The words of queries."""
+    found = read_queries(path)
+    require(all(isinstance(each, str) for each in (*found.query_ids, *found.texts)), "no text")
+    return found.query_ids, found.texts
+
+
+def _scores(model: dr.Model) -> Any:
+    count = model.scaler.input_count
+    X = np.random.default_rng(0).normal(size=(20, count)).astype(np.float32)
+    scores = model.predict(dr.Dataset.from_arrays(X, np.repeat(np.arange(5), 4)))
+    require(np.isfinite(scores), "a score that is no number")
+    return scores.tolist()
+
+
+def _curve(curve: dr.Propensity | None) -> Any:
+    if curve is None:
+        return None
+    require(np.isfinite(curve.examination) & (curve.examination > 0), "no examination")
+    require(np.isfinite(curve.weights), "an infinite weight")
+    bounds = [None if b is None else b.tolist() for b in (curve.low, curve.high)]
+    parts = {name: _curve(each) for name, each in curve.by_context.items()}
+    return curve.method, curve.sessions, curve.examination.tolist(), bounds, parts, curve.details
+
+
+def model(folder: Path) -> Any:
+    """A model directory, and the scores that it gives."""
+    found = dr.Model.load(folder)
+    names = found.feature_names
+    require(names is None or len(names) == found.scaler.input_count, "names of no features")
+    return _scores(found), _curve(found.propensity), names, found.kind, found.training
+
+
+def checkpoint(path: Path, ranker: str) -> Any:
+    """A training that goes on where it was, to its end."""
+    try:
+        found = trained(ranker, path)
+    except SettingsError as error:  # numbers from which no training goes on
+        raise DataError(f"{path}: {error}") from error
+    return _scores(found), _curve(found.propensity)
+
+
+def propensity(path: Path) -> Any:
+    """A curve of examination."""
+    return _curve(dr.Propensity.read(path))
+
+
+def click_model(path: Path) -> Any:
+    """A fitted click model, on lists that it knows."""
+    found = dr.load_click_model(path)
+    table = found.relevance()
+    for name in ("relevance", "low", "high"):
+        values = table[name].to_numpy()
+        require((values >= 0) & (values <= 1), f"{name} that is no probability")
+    require(table["observations"].to_numpy() >= 1, "fewer observations than one")
+    depth = min(found.fitted.depth, 4)
+    shown = dr.RankedLists(clicks().lists.documents[:, :depth], clicks().lists.queries)
+    likely = found.click_probabilities(shown, catalogue=clicks().catalogue)
+    require((likely >= 0) & (likely <= 1), "clicks that are no probability")
+    return table.to_pydict(), likely.tolist()
+
+
+def user(path: Path) -> Any:
+    """A simulated user, who looks at lists."""
+    found = read_user(path)
+    data = documents()
+    with using(path):
+        log = dr.sample_log(data, dr.top_lists(data, data.features[:, 0], 4), found, 50, 1)
+    require(log.sessions == 50, "sessions that are lost")
+    return repr(found), log.clicks_per_list.tolist()
+
+
+def pages(path: Path) -> Any:
+    """Pages, and those that could not be read."""
+    found = [page for batch in find_pages(path).batches() for page in batch.read()]
+    for page in found:
+        if isinstance(page, Unreadable):
+            sentence = f"{page.place}: {page.reason}"
+            require(sentence.splitlines() == [sentence], "a reason of several lines")
+            require(len(page.reason) <= 500, "a reason that nobody reads")
+    return list(map(repr, found))
+
+
+def index(folder: Path) -> Any:
+    """An index of pages, searched for what is in it."""
+    opened = PageIndex.open(folder)
+    hits = [opened.search(words) for words in ("words", "größe 1", "page 2 nothing")]
+    require([np.isfinite(hit.score) for each in hits for hit in each], "a score that is no number")
+    return len(opened), list(map(repr, hits))
+
+
+def kept_runs(folder: Path) -> Any:
+    """Finished work of an experiment; what is damaged is set aside and done again."""
+    found = KeptRuns(folder).find(TASK)
+    if found is None:
+        raise DataError(f"{folder}: set aside")
+    for each in found:
+        for values in each.per_query.values():
+            require(values.dtype.kind == "f" and values.ndim == 1, "metrics of no queries")
+            require(np.isfinite(values), "a metric that is no number")
+    return [(each.run.model_dump(), str(each.per_query), each.sizes) for each in found]
+
+
+def results(path: Path) -> Any:
+    """The runs of an experiment."""
+    return Results.read(path).model_dump()
+
+
+def beside_an_export(template: Path, target: str) -> Any:
+    """A template that its user has filled in, and that the next export keeps and looks into."""
+    out = template.with_name("model.json")
+    written = dr.export(exported(), target, out)
+    require(written.sentence.isprintable(), "a sentence of several lines")
+    return written.sentence.replace(str(out), "")

@@ -1,0 +1,306 @@
+"""One small whole file of every kind, written by dualrank itself where it writes such files."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import shutil
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import dualrank as dr
+from dualrank.data.click_log import PERIOD, Column
+from dualrank.data.log.saved import write_log
+from dualrank.data.runs import write_run
+from dualrank.pages.index import PageIndex
+from dualrank.pages.sources import HeldPages
+from dualrank.pages.tokens import Tokeniser
+from dualrank.report.results import PropensityResult, Results, Run
+from dualrank.reproduce.experiment import Task, Trained
+from dualrank.reproduce.kept_runs import KeptRuns
+from dualrank.reproduce.oracle_mode import OracleMode
+
+FIRST_CUT = Path(__file__).parents[1] / "fixtures" / "first-cut"
+CLICK_MODELS = ("pbm", "dbn", "ubm", "ccm", "pbm-trust")
+RANKERS = ("dnn", "linear", "trees", "svm", "sum")
+CHECKPOINTS = ("dnn", "trees")
+TASK = Task(OracleMode(preset="tiny", seeds=1), "dla", 0)
+EXPORTS = {"opensearch": "featureset.json", "solr": "features.json", "vespa": "rank-profile.txt"}
+_PAGE = (
+    "<!DOCTYPE html><html><head><meta charset=utf-8><title>Page {n}</title></head><body><h1>Größe"
+    " {n}</h1><p>Some <b>words</b> &amp; more 中文.</p><script>x = '<p>'</script></body></html>"
+)
+
+
+@cache
+def documents() -> dr.Dataset:
+    """Five queries of four documents, with three named features and grades."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(20, 3)).round(2).astype(np.float32)
+    return dr.Dataset.from_arrays(
+        X,
+        np.repeat([f"q{i}" for i in range(5)], 4),
+        np.digitize(X[:, 0], [-0.5, 0.5]),
+        doc_ids=[f"d{i}" for i in range(20)],
+        feature_names=("bm25", "length", "age"),
+        max_grade=2,
+    )
+
+
+@cache
+def clicks() -> dr.ClickLog:
+    """A hundred sessions on these documents, on two devices and in two parts of time."""
+    data, rng = documents(), np.random.default_rng(2)
+    log = dr.sample_log(
+        data, dr.top_lists(data, data.features[:, 1], 4), dr.PositionBasedUser(), 100, rng
+    )
+    rows = len(log.counts)
+    columns = {
+        "device": Column(("phone", "desktop"), rng.integers(0, 2, rows).astype(np.int32)),
+        PERIOD: Column(("1", "2"), rng.integers(0, 2, rows).astype(np.int32)),
+    }
+    bought = {"purchase": log.clicks * rng.integers(0, 2, log.clicks.shape).astype(float)}
+    return replace(log, columns=columns, catalogue=data.catalogue, events=bought)
+
+
+def trained(ranker: str, checkpoint: Path | None = None) -> dr.Model:
+    """A model of this kind, trained for a moment; from a checkpoint where there is one."""
+    kinds: dict[str, Any] = {
+        "dnn": dr.DNN((3,)),
+        "linear": dr.Linear(),
+        "svm": dr.RankingSVM(),
+        "trees": dr.Trees(leaves=3, feature_share=1.0, least_evidence=0.1, shrinkage=1.0),
+    }
+    if ranker == "sum":
+        model = trained("dnn")
+        return replace(model, ranker=model.ranker.plus(trained("dnn").ranker, 0.5))
+    return dr.fit(
+        clicks(),
+        documents(),
+        method="naive" if ranker == "svm" else "dla",
+        ranker=kinds[ranker],
+        steps=4,
+        validate_every=1,
+        checkpoint_every=3,
+        batch_size=16,
+        checkpoint=checkpoint,
+    )
+
+
+@cache
+def exported() -> dr.Model:
+    """The model that goes to search engines."""
+    return trained("trees")
+
+
+def build(folder: Path) -> None:
+    """All of them, a folder for each format."""
+    for work in (_logs, _ubi, _tables, _letor, _models, _click_models, _pages, _experiments):
+        work(folder)
+
+
+def _place(folder: Path, *parts: str) -> Path:
+    path = folder.joinpath(*parts)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _text(folder: Path, format: str, name: str, text: str | bytes) -> None:
+    data = text.encode() if isinstance(text, str) else text
+    if name.endswith(".gz"):
+        data = gzip.compress(data, mtime=0)
+    elif name.endswith(".zst"):
+        sink = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(sink, "zstd") as stream:
+            stream.write(data)
+        data = sink.getvalue().to_pybytes()
+    _place(folder, format, name).write_bytes(data)
+
+
+def _csv(table: pa.Table, delimiter: str = ",") -> str:
+    rows = [table.column_names, *(row.values() for row in table.to_pylist())]
+    return "".join(delimiter.join(map(str, row)) + "\n" for row in rows)
+
+
+def _lines(rows: list[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row, default=str) + "\n" for row in rows)
+
+
+def _logs(folder: Path) -> None:
+    log = clicks()
+    table = log.to_table()
+    table = table.rename_columns([{PERIOD: "timestamp"}.get(c, c) for c in table.column_names])
+    times = [f"2024-05-{10 + int(day.as_py())}T12:34:56" for day in table["timestamp"]]
+    table = table.set_column(table.column_names.index("timestamp"), "timestamp", pa.array(times))
+    few = table.slice(0, 120)
+    pq.write_table(table, _place(folder, "log-parquet", "log.parquet"))
+    _text(folder, "log-csv", "log.csv", _csv(few))
+    _text(folder, "log-tsv", "log.tsv", _csv(few, "\t"))
+    _text(folder, "log-csv-gz", "log.csv.gz", _csv(few))
+    _text(folder, "log-jsonl", "log.jsonl", _lines(few.to_pylist()))
+    _text(folder, "log-jsonl-zst", "log.jsonl.zst", _lines(few.to_pylist()))
+    write_log(log, _place(folder, "reduced-log", "log.parquet"))
+    shutil.copy(
+        FIRST_CUT / "reduced-log.parquet", _place(folder, "reduced-log-first-cut", "log.parquet")
+    )
+
+
+def _ubi(folder: Path) -> None:
+    queries: list[dict[str, Any]] = [
+        {
+            "query_id": f"u{i}",
+            "user_query": ("toner", "ram")[i % 2],
+            "query_response_hit_ids": ["a", "b", "c", "007"][: 2 + i % 3],
+            "client_id": f"c{i % 3}",
+            "timestamp": f"2024-05-16T12:34:{10 + i}.789Z",
+            "application": "shop",
+            "query_attributes": {"experiment": "A"},
+        }
+        for i in range(8)
+    ]
+    events = [
+        {
+            "action_name": ("click", "click", "impression", "add_to_cart")[i % 4],
+            "query_id": f"u{i % 8}",
+            "application": "shop",
+            "client_id": f"c{i % 3}",
+            "timestamp": "2024-05-16T12:35:00Z",
+            "event_attributes": {
+                "object": {"object_id": "ab"[i % 2], "object_id_field": "sku"},
+                "position": {"ordinal": 1 + i % 2},
+                "dwell_time": 3.5,
+            },
+        }
+        for i in range(12)
+    ]
+    _text(folder, "ubi-jsonl", "queries.jsonl", _lines(queries))
+    _text(folder, "ubi-jsonl", "events.jsonl", _lines(events))
+    pq.write_table(pa.Table.from_pylist(queries), _place(folder, "ubi-parquet", "queries.parquet"))
+    pq.write_table(pa.Table.from_pylist(events), _place(folder, "ubi-parquet", "events.parquet"))
+    actions = [{"index": {"_index": "ubi", "_id": str(i)}} for i in range(20)]
+    pairs = zip(actions, [*queries, *events], strict=False)
+    records: list[dict[str, Any]] = [line for pair in pairs for line in pair]
+    _text(folder, "ubi-bulk", "ubi.ndjson", _lines(records))
+
+
+def _tables(folder: Path) -> None:
+    data = documents()
+    keys = {
+        "query_id": data.query_ids[data.query_of_document],
+        "doc_id": data.doc_ids,
+        "grade": data.grades,
+    }
+    columns = {name: data.features[:, i] for i, name in enumerate(data.feature_names or ())}
+    in_columns = pa.table(keys | columns)
+    pq.write_table(in_columns, _place(folder, "features-columns", "features.parquet"))
+    in_lists = pa.table(keys | {"features": data.features.tolist()})
+    pq.write_table(in_lists, _place(folder, "features-lists", "features.parquet"))
+    for name in ("run.parquet", "run.csv", "run.trec"):
+        write_run(_place(folder, f"run-{name[4:]}", name), data, data.features[:, 0])
+    qrels = "".join(
+        f"{query} 0 {document} {grade:g}\n"
+        for (query, document), grade in zip(data.pairs(), data.require_grades(), strict=True)
+    )
+    _text(folder, "qrels", "judged.qrels", qrels)
+    pairs = pa.table(keys)
+    queries = pa.table({"query_id": data.query_ids, "query": [f"words {i}" for i in range(5)]})
+    for name, table in (("pairs", pairs), ("queries", queries)):
+        pq.write_table(table, _place(folder, f"{name}-parquet", f"{name}.parquet"))
+        _text(folder, f"{name}-csv", f"{name}.csv", _csv(table))
+        _text(folder, f"{name}-tsv-gz", f"{name}.tsv.gz", _csv(table, "\t"))
+        _text(folder, f"{name}-jsonl", f"{name}.jsonl", _lines(table.to_pylist()))
+    _text(folder, "pairs-qrels", "pairs.qrels", qrels)
+
+
+def _letor(folder: Path) -> None:
+    for format, name in (
+        ("letor", "data.txt"),
+        ("letor-gz", "data.txt.gz"),
+        ("letor-zst", "data.txt.zst"),
+        ("letor-cache", "data.txt"),
+    ):
+        dr.write_letor(documents(), _place(folder, format, name))
+    dr.read_letor(folder / "letor-cache" / "data.txt")
+
+
+def _models(folder: Path) -> None:
+    for kind in RANKERS:
+        trained(kind).save(_place(folder, f"model-{kind}", "model"))
+    shutil.copytree(FIRST_CUT / "models" / "dla", _place(folder, "model-first-cut", "model"))
+    for kind in CHECKPOINTS:
+        path = _place(folder, f"checkpoint-{kind}", "checkpoint.safetensors")
+        trained(kind, path)
+        assert path.exists()
+    for name in ("propensity-click-through", "propensity-by-device"):
+        shutil.copy(FIRST_CUT / f"{name}.json", _place(folder, name, f"{name}.json"))
+    for target in EXPORTS:
+        dr.export(exported(), target, _place(folder, f"export-{target}", "model.json"))
+
+
+def _click_models(folder: Path) -> None:
+    for name in CLICK_MODELS:
+        fitted = dr.click_model(name).fit(clicks())
+        for suffix in ("parquet", "json"):
+            fitted.save(_place(folder, f"click-model-{name}-{suffix}", f"model.{suffix}"))
+    shutil.copy(
+        FIRST_CUT / "click-model-ubm.parquet",
+        _place(folder, "click-model-first-cut", "model.parquet"),
+    )
+    user = {"model": "dbn", "epsilon": 0.1, "satisfaction": 0.8, "continuation": 0.9}
+    _text(folder, "user-dbn", "user.json", json.dumps(user))
+    rows = [[0.9], [0.8, 0.6], [0.7, 0.5, 0.4], [0.6, 0.5, 0.4, 0.3]]
+    _text(folder, "user-ubm", "user.json", json.dumps({"model": "ubm", "examination": rows}))
+
+
+def _pages(folder: Path) -> None:
+    from warcio.statusandheaders import StatusAndHeaders
+    from warcio.warcwriter import WARCWriter
+
+    rows = [
+        {"doc_id": f"p{n}", "url": f"http://x.org/{n}", "html": _PAGE.format(n=n)} for n in range(4)
+    ]
+    for packed in (False, True):
+        sink = io.BytesIO()
+        writer = WARCWriter(sink, gzip=packed)
+        for row in rows:
+            headers = StatusAndHeaders(
+                "200 OK", [("Content-Type", "text/html")], protocol="HTTP/1.1"
+            )
+            page = io.BytesIO(row["html"].encode())
+            writer.write_record(
+                writer.create_warc_record(
+                    row["url"],
+                    "response",
+                    payload=page,
+                    http_headers=headers,
+                    warc_headers_dict={"WARC-Date": "2024-01-01T00:00:00Z"},
+                )
+            )
+        name = "pages.warc.gz" if packed else "pages.warc"
+        _place(folder, "warc-gz" if packed else "warc", name).write_bytes(sink.getvalue())
+    _text(folder, "pages-jsonl", "pages.jsonl", _lines(rows))
+    _text(folder, "pages-jsonl-gz", "pages.jsonl.gz", _lines(rows))
+    pq.write_table(pa.Table.from_pylist(rows), _place(folder, "pages-parquet", "pages.parquet"))
+    for row in rows[:2]:
+        _text(folder, "pages-html", f"{row['doc_id']}.html", row["html"])
+    index = PageIndex.open_or_create(_place(folder, "page-index", "index"), Tokeniser())
+    index.add(HeldPages(rows), jobs=1)
+
+
+def _experiments(folder: Path) -> None:
+    values = np.linspace(0, 1, 6)
+    curve = PropensityResult(examination=[1.0, 0.5], mse=0.1)
+    run = Run(method="dla", seed=0, metrics={"map": 0.5}, propensity=curve, seconds=1.0)
+    sizes = {"queries": {"test": 6}}
+    kept = KeptRuns(_place(folder, "kept-runs", "unfinished"))
+    kept.keep(TASK, [Trained(run, {"map": values, "ndcg@10": values}, sizes)])
+    Results(experiment="oracle-mode", settings={"seeds": [0]}, runs=[run]).write(
+        _place(folder, "results", "results.json")
+    )

@@ -1,0 +1,26 @@
+"""A short slice of the attack on every file that dualrank reads; `make fuzz` is all of it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .formats import FORMATS
+
+# Logs are read by a database, which takes some tenths of a second to begin.
+SLOW = [name for name in FORMATS if name.startswith(("log", "ubi"))]
+QUICK = [name for name in FORMATS if name not in SLOW]
+
+
+@pytest.mark.parametrize(("names", "mutations"), [(SLOW, 8), (QUICK, 30)], ids=["logs", "others"])
+def test_mutated_files_are_read_or_refused_by_a_sentence(names, mutations, tmp_path):
+    asked = ["--mutations", mutations, "--processes", 1, "--out", tmp_path, "--formats", *names]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz", *map(str, asked)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"| {len(names)} formats | {len(names) * mutations:,} |" in done.stdout
