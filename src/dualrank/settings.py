@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from dualrank.errors import SettingsError
 from dualrank.evaluation.metric import Metric
 
-
 _NUMBERS: dict[type, tuple[str, ...]] = {
     Integral: (
         "steps",
