@@ -1,5 +1,6 @@
 """Settings are checked once, with a sentence that names the knob and the value."""
 
+import numpy as np
 import pytest
 
 from dualrank.errors import SettingsError
@@ -53,3 +54,23 @@ def test_what_was_left_open_is_what_suits_and_what_was_asked_for_stays():
     assert (asked.rate, asked.decay) == (0.05, 0.0)
     usual = open_.suited({})
     assert (usual.learning_rate, usual.weight_decay) == (0.2, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"steps": "100"}, "steps is a whole number, not '100'"),
+        ({"batch_size": 2.5}, "batch_size is a whole number, not 2.5"),
+        ({"learning_rate": "fast"}, "learning_rate is a number, not 'fast'"),
+    ],
+)
+def test_a_value_that_is_no_number_is_refused_with_a_sentence(given, sentence):
+    with pytest.raises(SettingsError) as caught:
+        TrainingSettings(**given)
+    assert str(caught.value) == sentence
+
+
+def test_numbers_of_numpy_become_plain_ones():
+    settings = TrainingSettings(steps=np.int64(5), learning_rate=np.float64(0.1))
+    assert type(settings.steps) is int
+    assert type(settings.learning_rate) is float

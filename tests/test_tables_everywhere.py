@@ -192,6 +192,16 @@ def test_a_log_is_diagnosed_and_trained_on(kind, log, features, tmp_path):
     assert labels.stat().st_size > 0
 
 
+def test_training_names_a_feature_that_numbers_the_rows(log, features, tmp_path, caplog):
+    shown = {**features, "nr": np.arange(len(features["grade"]))}
+    asked = {"method": "naive", "compare": False, "diagnosis": False, **QUICK}
+    with caplog.at_level(logging.WARNING):
+        dr.train(pa.table(log), pa.table(features), tmp_path / "a", **asked)
+        assert not caplog.records
+        dr.train(pa.table(log), pa.table(shown), tmp_path / "b", **asked)
+    assert "the features: feature 'nr' numbers the rows" in caplog.text
+
+
 def test_arrays_of_a_data_set_may_be_columns(make, features, dataset):
     order = np.argsort(features["query_id"], kind="stable")
     ordered = {name: np.asarray(values)[order] for name, values in features.items()}

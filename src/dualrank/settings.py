@@ -6,10 +6,23 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
+from numbers import Integral, Real
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from dualrank.errors import SettingsError
 from dualrank.evaluation.metric import Metric
+
+_NUMBERS: dict[type, tuple[str, ...]] = {
+    Integral: (
+        "steps",
+        "batch_size",
+        "validate_every",
+        "checkpoint_every",
+        "threads",
+        "seed",
+    ),
+    Real: ("learning_rate", "propensity_rate", "gradient_clip", "max_weight", "weight_decay"),
+}
 
 
 @dataclass(frozen=True)
@@ -54,6 +67,15 @@ class TrainingSettings:
     seed: Annotated[int, "The seed of everything random."] = 0
 
     def __post_init__(self) -> None:
+        for kind, names in _NUMBERS.items():
+            for name in names:
+                value = getattr(self, name)
+                if value is not None and (isinstance(value, bool) or not isinstance(value, kind)):
+                    whole = "a whole number" if kind is Integral else "a number"
+                    raise SettingsError(f"{name} is {whole}, not {value!r}")
+                if hasattr(value, "item"):
+                    # A number of numpy, as from a grid, is none that a manifest can hold.
+                    object.__setattr__(self, name, value.item())
         for name in ("steps", "batch_size", "validate_every", "checkpoint_every", "threads"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be at least 1, not {getattr(self, name)}")
