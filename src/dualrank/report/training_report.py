@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from dualrank.data.log.reading_report import ReadingReport
 from dualrank.diagnostics.diagnosis import Diagnosis
+from dualrank.diagnostics.verdict import UNSEEN
 from dualrank.evaluation.click_check import CLEAR, Lead
 from dualrank.learning.model import Model
 from dualrank.report.diagnosis_report import curves_exhibits, verdict_sentence
@@ -25,7 +26,8 @@ from dualrank.storage import write_text
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SHOWN_ELSEWHERE = ("settings", "history", "reading", "twin", "auto", "stages")
+# The fingerprint of the data stands in the manifest; people know the log by its name.
+_SHOWN_ELSEWHERE = ("data", "settings", "history", "reading", "twin", "auto", "stages")
 _COUNTED = Markup(
     "Inverse weighting (DLA, IPW) counts a click at position <i>i</i> one divided by this number "
     "of times."
@@ -51,7 +53,7 @@ def write_training_report(
 def training_sheet(model: Model, diagnosis: Diagnosis | None = None, command: str = "") -> Sheet:
     """The model with its manifest, and what its log can be trusted with."""
     training = model.training
-    curves = curves_of(model)
+    curves, auto = curves_of(model), "auto" in training
     sections = [Section("Figures", exhibits=_exhibits(model))]
     if (parts := _parts_table(training.get("auto", {}))) is not None:
         sections.append(Section("What it is made of", table=parts))
@@ -61,7 +63,8 @@ def training_sheet(model: Model, diagnosis: Diagnosis | None = None, command: st
         sections.append(
             Section(
                 "Can this log be trusted?",
-                " ".join(diagnosis.reasons),
+                # What no clicks show is said in the verdict of auto.
+                " ".join(each for each in diagnosis.reasons if each != UNSEEN or not auto),
                 lead=verdict_sentence(diagnosis),
                 exhibits=curves_exhibits(diagnosis),
                 points=diagnosis.points,
@@ -77,7 +80,8 @@ def training_sheet(model: Model, diagnosis: Diagnosis | None = None, command: st
             _left_out(training.get("reading")),
             Section("What this does not show", unproven),
         ),
-        settings={
+        settings=_named(training.get("reading"))
+        | {
             key: value
             for key, value in {**training, **training.get("settings", {})}.items()
             if key not in _SHOWN_ELSEWHERE
@@ -86,6 +90,11 @@ def training_sheet(model: Model, diagnosis: Diagnosis | None = None, command: st
         version=training.get("version", ""),
         numbers="manifest.json" + " and diagnosis.json" * (diagnosis is not None),
     )
+
+
+def _named(reading: dict[str, Any] | None) -> dict[str, Any]:
+    """What the log is called."""
+    return {"data": reading["source"]} if reading and reading.get("source") else {}
 
 
 def _summary(model: Model) -> str:
