@@ -34,6 +34,15 @@ where it could have been missed: an examination curve that is wrong by more than
 position weighs clicks there at less than half, or more than twice, of what they are worth."""
 
 
+def level_errors(tests: int = 1) -> float:
+    """Standard errors on either side of an interval of `LEVEL`, so many of which hold together.
+
+    >>> round(level_errors(), 2), round(level_errors(12), 2)
+    (1.96, 2.87)
+    """
+    return NormalDist().inv_cdf(1 - LEVEL / (2 * max(tests, 1)))
+
+
 def alarm_errors(tests: int = 1) -> float:
     """Standard errors on either side of an alarm's interval, where so many are tested together.
 

@@ -53,7 +53,25 @@ def test_fit_prints_what_it_found(command, log):
     code, text, _ = command("clicks", "fit", log, "--model", "ubm")
     assert code == 0
     assert text.startswith("user browsing (ubm) on ClickLog(600 sessions")
-    assert text.count("examination") == 4
+    assert "examination at a position (rows), by the last click above it (columns)" in text
+    head = next(line for line in text.splitlines() if line.startswith("position"))
+    assert head.split() == ["position", "none", "1", "2", "3"]
+    rows = [line.split()[0] for line in text.splitlines() if line[:1].isdigit()]
+    assert rows == ["1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("pbm", ["position", "examination"]),
+        ("pbm-trust", ["position", "click on a relevant document"]),
+        ("ccm", ["parameter", "reading on after a click on a relevant document"]),
+    ],
+)
+def test_fit_says_what_its_numbers_are(command, log, model, words):
+    _, text, _ = command("clicks", "fit", log, "--model", model)
+    for each in words:
+        assert each in text
 
 
 def test_compare_prints_every_model_and_draws(command, log, tmp_path):
@@ -63,6 +81,8 @@ def test_compare_prints_every_model_and_draws(command, log, tmp_path):
     for name in MODELS:
         assert f"\n{name} " in text
     assert "fitted on 400 sessions, judged on 200" in text
+    assert "train with method" in text or "Believe no relevance" in text
+    assert "standard errors" in text
     assert "</svg>" in figure.read_text()
 
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualrank.data.ranking import rank_segments
+from dualrank.data.ranking import by_rank, rank_segments
 
 
 def lexsorted(scores, lengths):
@@ -36,3 +36,13 @@ def test_one_very_long_query_among_short_ones(levels):
 def test_infinite_scores_and_signed_zeros_have_their_place():
     scores = np.array([-np.inf, 0.0, -0.0, np.inf, -np.inf, np.inf])
     assert rank_segments(scores, np.array([0, 6])).tolist() == [3, 5, 1, 2, 0, 4]
+
+
+def test_equal_scores_share_what_their_ranks_are_worth():
+    worth = np.array([1.0, 0.5, 0.25, 0.125])
+    scores = np.array([[0.0, 0.0, 0.0, 0.0], [1.0, 2.0, 2.0, 0.0], [3.0, 3.0, 9.0, 9.0]])
+    mask = np.array([[True] * 4, [True] * 4, [True, True, False, False]])
+    found = by_rank(scores, mask, worth)
+    np.testing.assert_allclose(found[0], worth.mean())
+    np.testing.assert_allclose(found[1], [0.25, 0.75, 0.75, 0.125])
+    np.testing.assert_allclose(found[2, :2], 0.75)

@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 
+from dualrank.clicks.user import perceived_relevance
 from dualrank.diagnostics.agreement import curves, gap, share_of_the_way
 from dualrank.diagnostics.facts import LogFacts
+from dualrank.diagnostics.trained_pair import TrainedPair
 from dualrank.propensity.propensity import Propensity
 
 HARVESTED = np.array([1.0, 0.8, 0.5, 0.3])
@@ -137,3 +139,13 @@ def test_the_curves_of_a_log_hold_the_truth(world, seed):
     numbers = curves(facts).numbers
     assert numbers["gaps"]["harvested_to_raw"]["high"] < 1
     assert (numbers["raw"]["examination"][1:] < numbers["harvested"]["examination"][1:]).all()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_with_the_true_relevance_and_enough_sessions_both_curves_are_believed(world, seed):
+    here = world(seed=seed)
+    log = here.log(100_000)
+    scores = np.log(perceived_relevance(here.data.grades, 4, 0.1)).astype(np.float32)
+    point = curves(LogFacts(log, here.data, given=TrainedPair(0 * scores, scores, log)))
+    assert point.status == "good"
+    assert "both can be believed" in point.meaning

@@ -175,3 +175,14 @@ def test_an_order_is_judged_by_the_same_others_every_time(held_out):
         better.astype(np.float32)[:, None], DisplayedOrder(held_out, data), Imitation()
     )
     assert other.measuring(Scores())()[0] > validation.measuring(Scores())()[0]
+
+
+def test_a_ranker_that_tells_nothing_does_not_look_like_the_order_displayed():
+    """All scores equal: the value is that of a random order, wherever clicks fell."""
+    lists = RankedLists(np.arange(4, dtype=np.int32)[None], np.zeros(1, np.int32))
+    log = ClickLog.from_clicks(lists, np.zeros(1, int), np.eye(4, dtype=bool)[:1])
+    validation = OnHeldOutClicks(np.ones((4, 1), np.float32), log, lambda: None)
+    equal = validation.value(validation._of(np.zeros((1, 4), np.float32)))
+    assert equal == pytest.approx(np.mean(1 / np.log2(np.arange(2, 6))))
+    displayed = validation.value(validation._of(-np.arange(4, dtype=np.float32)[None]))
+    assert displayed == 1

@@ -1,12 +1,13 @@
 """The comparison of click models, as people see it."""
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from dualrank.clicks.models.comparison import Score
-from dualrank.report import comparison_figure, comparison_table, rank_table
+from dualrank.report import comparison_figure, comparison_table, comparison_verdict, rank_table
 from dualrank.report.theme import svg_file
 
 
@@ -69,3 +70,36 @@ def test_a_rank_that_was_never_shown_leaves_a_gap():
     short = [score("pbm", -3.2, 1.4, (1.8, None)), score("rank-ctr", -3.5, 1.5, (1.9, None))]
     assert "–" in text_of(rank_table(short, given_clicks=False))
     svg_file(comparison_figure(short))
+
+
+def judged(name, likelihood, behind=0.0, error=0.0, **shared):
+    return replace(
+        score(name, likelihood, 1.4), behind=behind, behind_error=error, shared=dict(**shared)
+    )
+
+
+def test_a_clear_lead_is_a_verdict_with_a_method():
+    found = " ".join(comparison_verdict([judged("pbm", -1.2, 0.2, 0.01), judged("dbn", -1.0)]))
+    assert found.startswith("dbn predicts held-out sessions best")
+    assert "20.0 standard errors, where 2.0 would be clear" in found
+    assert "method stopping" in found
+
+
+def test_what_is_not_clearly_behind_is_said_and_the_simplest_taken():
+    scores = [judged("pbm", -1.01, 0.01, 0.01), judged("ubm", -1.0), judged("dbn", -2, 1.0, 0.01)]
+    found = " ".join(comparison_verdict(scores))
+    assert "ubm comes first, but pbm is not clearly behind" in found
+    assert "The simplest of them is pbm. A position is seen or not" in found
+    assert "dbn" not in found
+
+
+@pytest.mark.parametrize(("irrelevant", "trusts"), [([0.4, 0.1], True), ([0.0, 0.0], False)])
+def test_a_trust_model_without_trust_is_no_sign_of_it(irrelevant, trusts):
+    first = judged("pbm-trust", -1.0, relevant=[0.8, 0.4], irrelevant=irrelevant)
+    found = " ".join(comparison_verdict([judged("pbm", -1.2, 0.2, 0.01), first]))
+    assert ("method affine" in found) == trusts
+    assert ("no more trust in the top than below" in found) != trusts
+
+
+def test_one_model_is_no_contest():
+    assert comparison_verdict([judged("pbm", -1.0)]) == []

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from dualrank.report import Results, results_sheet
+from dualrank.diagnostics import Point
+from dualrank.report import Cell, Results, Row, Section, Sheet, Table, results_sheet
+from dualrank.report.in_words import numbers_in_words, p_in_words
 
 
 def printed(results: Results, width: int, files: tuple[Path, ...] = ()) -> str:
@@ -65,3 +67,26 @@ def test_a_terminal_without_unicode_gets_plain_characters(results):
 
 def test_nothing_to_show_prints_nothing():
     assert printed(Results(experiment="demo", settings={}, runs=[]), 80) == ""
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "1 warning\n"), (2, "2 warnings\n")])
+def test_warnings_are_counted_in_words(count, words):
+    points = tuple(Point(f"point {k}", "warning", {}, "Something.") for k in range(count))
+    out = io.StringIO()
+    sheet = Sheet("t", sections=(Section("Points", points=points),))
+    sheet.show(Console(file=out, width=80, color_system=None))
+    assert out.getvalue().endswith(words)
+
+
+def test_columns_that_do_not_fit_are_counted():
+    names = tuple(f"column {k}" for k in range(20))
+    table = Table(names, (Row("row", tuple(Cell(0.5) for _ in names)),))
+    console = Console(width=60, color_system=None)
+    with console.capture() as captured:
+        console.print(table.rich(60))
+    assert "more columns in a wider terminal" in captured.get()
+
+
+def test_a_p_value_is_never_nothing():
+    assert p_in_words(1e-5) == "< 0.0001"
+    assert numbers_in_words({"p_value": 1e-300}) == [("p value", "< 0.0001")]

@@ -57,6 +57,8 @@ def fit(
 
     Example: dualrank clicks fit clicks.parquet --model ubm --out ubm.parquet
     """
+    from dualrank.report import counted, parameter_tables
+
     if out is not None:
         require_suffix(out, "a click model", ".parquet", ".json")
     click_log, fitted = _fit(log, model, prior, em)
@@ -74,21 +76,18 @@ def fit(
         "iterations": state.climb.iterations,
         "converged": state.climb.converged,
     }
-    lines = [f"{fitted.title} ({fitted.name}) on {click_log}, {result['pairs']} documents"]
+    documents = counted(int((state.observations > 0).sum()), "document")
+    lines = [f"{fitted.title} ({fitted.name}) on {click_log}, {documents}"]
     if state.climb.iterations:
         end = "converged" if state.climb.converged else "stopped before it converged,"
-        lines.append(f"{end} after {state.climb.iterations} iterations")
+        lines.append(f"{end} after {counted(state.climb.iterations, 'iteration')}")
     likelihood = f"log-likelihood per session {result['log_likelihood']:.4f}"
     lines.append(f"{likelihood}, perplexity {perplexity.overall:.4f}")
-    for name, values in state.shared.items():
-        for number, row in enumerate(values.reshape(-1, values.shape[-1]), start=1):
-            # By rank and last click there are as many values as ranks above, and one for none.
-            shown = row if values.ndim == 1 else row[:number]
-            lines.append(f"{name:<22}  " + "  ".join(f"{value:.3f}" for value in shown))
+    written = None
     if out is not None:
         result["file"] = str(out)
-        lines.append(f"written to {out}")
-    answer(as_json, result, *lines)
+        written = f"written to {out}"
+    answer(as_json, result, *lines, *parameter_tables(state.shared), written)
 
 
 @imports("dualrank.clicks.models.em:EM", "dualrank.clicks.models.em:Prior")
@@ -123,7 +122,14 @@ def compare(
     """
     from dualrank.clicks.models.comparison import compare_models
     from dualrank.clicks.models.registry import MODELS, click_model
-    from dualrank.report import comparison_figure, comparison_table, rank_table, write_figure
+    from dualrank.report import (
+        comparison_figure,
+        comparison_table,
+        comparison_verdict,
+        counted,
+        rank_table,
+        write_figure,
+    )
 
     if figure is not None:
         require_suffix(figure, "a figure", ".svg", ".png")
@@ -137,18 +143,20 @@ def compare(
     if figure is not None:
         write_figure(comparison_figure(scores), figure)
     unfinished = [score.model for score in scores if not score.converged]
+    verdict = comparison_verdict(scores)
     sizes = {"fitted_on": train.sessions, "judged_on": test.sessions}
     answer(
         as_json,
-        {**sizes, "models": [asdict(score) for score in scores]},
+        {**sizes, "models": [asdict(score) for score in scores], "verdict": " ".join(verdict)},
         comparison_table(scores),
         "\nperplexity, by rank",
         rank_table(scores, given_clicks=False),
         "\nperplexity given clicks above, by rank",
         rank_table(scores, given_clicks=True),
-        f"fitted on {train.sessions} sessions, judged on {test.sessions}",
+        f"fitted on {counted(train.sessions, 'session')}, judged on {test.sessions:,}",
         *(f"{name} stopped before it converged; raise --max-iterations" for name in unfinished),
         None if figure is None else f"drawn in {figure}",
+        "\n" + " ".join(filter(None, verdict)) if verdict else None,
     )
 
 
@@ -181,6 +189,7 @@ def relevance(
 
     from dualrank.clicks.models.files import holds_click_model
     from dualrank.clicks.models.registry import load_click_model
+    from dualrank.report import counted
     from dualrank.storage import write_table
 
     require_suffix(out, "a table of relevance", ".parquet", ".csv")
@@ -194,7 +203,7 @@ def relevance(
     answer(
         as_json,
         {"table": str(out), "model": fitted.name, "documents": table.num_rows},
-        f"{out}: relevance of {table.num_rows} documents by {fitted.title}",
+        f"{out}: relevance of {counted(table.num_rows, 'document')} by {fitted.title}",
     )
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dualrank.data.dataset import Dataset
     from dualrank.evaluation.metric import Metric
     from dualrank.learning.model import Model
+    from dualrank.report import Cell
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ def evaluate(
     """
     from dualrank.data.qrels import with_qrels
     from dualrank.evaluation.metric import PAPER_METRICS, parse_metrics
-    from dualrank.report import Cell, Row, Table
+    from dualrank.report import Row, Table
 
     names = [name.strip() for name in metrics.split(",")]
     chosen = parse_metrics(names) if metrics else PAPER_METRICS
@@ -116,10 +117,17 @@ def evaluate(
     columns = tuple(next(iter(result.values())))
     table = Table(
         columns,
-        tuple(Row(k, tuple(Cell(v, decimals=4) for v in of.values())) for k, of in result.items()),
+        tuple(Row(k, tuple(_cell(*each) for each in of.items())) for k, of in result.items()),
         corner="metric",
     )
     answer(as_json, result, about, table)
+
+
+def _cell(column: str, value: float) -> Cell | str:
+    """A number as the table shows it."""
+    from dualrank.report import Cell, p_in_words
+
+    return p_in_words(value) if column == "p_value" else Cell(value, decimals=4)
 
 
 def _measured(

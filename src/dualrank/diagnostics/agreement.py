@@ -183,7 +183,7 @@ def gap(one: Propensity, other: Propensity) -> Gap:
 
 def _blindness(found: Gap) -> str:
     """Where a difference could have been missed, in words."""
-    missed = f"one of {found.blind:.1f}" if np.isfinite(found.blind) else "any"
+    missed = f"one of {found.blind:.1f}" if found.blind < 100 else "any"
     return (
         f"{missed} could have been missed"
         if found.told < 2

@@ -31,6 +31,7 @@ TOLD = 0.05
 ALIKE = 1.2
 """Curves that differ by less than this factor everywhere lead to much the same ranker."""
 
+FAR = 100.0
 PINNED = 1e9
 """A ridge that lets a parameter be what it is drawn to."""
 
@@ -70,11 +71,12 @@ def confounding(facts: LogFacts) -> Point:
         "would_have_been_seen": missed,
     }
     asked = Question(NAME, numbers)
+    wrong = f"a factor of {missed:.1f}" if missed < FAR else "any factor"
     if worth < CLEAR * error and missed > TELLING:
         return asked.answer(
             "not measured",
             "Whether joint learning takes what the logging ranker knew for examination cannot be "
-            f"told: a curve that is wrong by a factor of {missed:.1f} could have been missed.",
+            f"told: a curve that is wrong by {wrong} could have been missed.",
             "Log longer, or collect some swaps.",
         )
     if worth < CLEAR * error or size < ALIKE:

@@ -20,8 +20,7 @@ def joint_learning(facts: LogFacts) -> Point:
     """The lead of dual learning over naive learning in predicting held-out clicks."""
     trained = facts.trained
     if isinstance(trained, str):
-        advice = "Give the features of the documents." if facts.dataset is None else ""
-        return Question(NAME).answer("not measured", f"{trained[0].upper()}{trained[1:]}.", advice)
+        return Question(NAME).answer("not measured", f"{trained[0].upper()}{trained[1:]}.")
     lead = trained.lead
     numbers = {
         "lead": lead.gain,

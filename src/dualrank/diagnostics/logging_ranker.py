@@ -36,9 +36,7 @@ EQUAL = 1e-9
 def logging_ranker(facts: LogFacts) -> Point:
     """The rank correlation of the order shown with the best linear guess at it."""
     if facts.dataset is None:
-        return Question(NAME).answer(
-            "not measured", "No features were given.", "Give the features of the documents."
-        )
+        return Question(NAME).answer("not measured", "No features were given.")
     found = order_by_features(facts.dataset, facts.log.lists, facts.seed)
     if found is None:
         return Question(NAME).answer("not measured", "Too few lists of three documents or more.")

@@ -80,8 +80,8 @@ def telling_features(facts: LogFacts) -> Point:
         return asked.answer("good", f"{led}: they say something about what is clicked.{idle}")
     return asked.answer(
         "warning",
-        f"{led}, where {BEYOND:.1f} would be clear: {apart}, as far as clicks can show, and "
-        f"nothing that leans on them is confirmed.{idle}",
+        f"{led}, where {BEYOND:.1f} would be clear: {apart}, or the log is too small to learn by "
+        f"them, and nothing that leans on them is confirmed.{idle}",
         "Look at how the features are made and joined, add some that say what a document is worth, "
         "or log longer.",
     )

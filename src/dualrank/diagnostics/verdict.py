@@ -115,7 +115,7 @@ def _against_one_curve(points: Mapping[str, Point]) -> str | None:
 
 def _cautions(points: Mapping[str, Point]) -> list[str]:
     words = {
-        "features": "the features hardly tell documents apart",
+        "features": "nothing shows that the features tell documents apart",
         "independent clicks": "clicks of a session depend on each other",
         "trust in the top": "users trust the top beyond examining it",
         "sample": "corrections may overfit",

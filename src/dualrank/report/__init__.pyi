@@ -1,5 +1,7 @@
 from .click_model_comparison import comparison_figure as comparison_figure
 from .click_model_comparison import comparison_table as comparison_table
+from .click_model_comparison import comparison_verdict as comparison_verdict
+from .click_model_comparison import parameter_tables as parameter_tables
 from .click_model_comparison import rank_table as rank_table
 from .console import Bars as Bars
 from .curves import over_seeds as over_seeds
@@ -23,6 +25,8 @@ from .figures import method_line as method_line
 from .figures import metric_figure as metric_figure
 from .figures import propensity_figure as propensity_figure
 from .figures import sweep_figure as sweep_figure
+from .in_words import counted as counted
+from .in_words import p_in_words as p_in_words
 from .labels import extra as extra
 from .labels import main_metric as main_metric
 from .labels import method as method

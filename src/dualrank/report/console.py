@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.report.in_words import counted
 from dualrank.report.visible import plain, visible
 
 if TYPE_CHECKING:
@@ -100,7 +101,11 @@ def _show(sheet: Sheet, console: Console, files: Sequence[Path]) -> None:
     if points:
         console.print(_points_table(points, width))
         counts = [(status, sum(point.status == status for point in points)) for status in _COLORS]
-        said = ", ".join(f"{count} {status}" for status, count in counts if count)
+        said = ", ".join(
+            counted(count, status) if status == "warning" else f"{count} {status}"
+            for status, count in counts
+            if count
+        )
         console.print()
         console.print(plain(said, "dim"))
     if sheet.bars is not None:

@@ -200,7 +200,9 @@ def estimates_figure(estimates: Mapping[str, Propensity]) -> Figure:
     """Estimates of examination side by side, each with its intervals."""
     from matplotlib.ticker import LogLocator
 
-    figure, (ax,) = new_figure(1, height=1.25 * SIZE[1], width=1.5 * SIZE[0])
+    # Few of them have room in a panel that a phone can show.
+    larger = 1.0 if len(estimates) <= FEW else 1.5
+    figure, (ax,) = new_figure(1, height=1.25 * SIZE[1], width=larger * SIZE[0])
     room = 0.5 / max(len(estimates), 1)
     for number, (name, found) in enumerate(estimates.items()):
         color, marker = _ESTIMATOR_LOOKS.get(name, ("ink", "h"))
@@ -226,6 +228,8 @@ def estimates_figure(estimates: Mapping[str, Propensity]) -> Figure:
     ax.legend(loc="lower left", **LEGEND)
     return figure
 
+
+FEW = 3
 
 _ESTIMATOR_LOOKS = {
     "click-through": ("gray", "v"),

@@ -49,6 +49,27 @@ def in_words(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
+def counted(number: int, noun: str) -> str:
+    """So many of something.
+
+    >>> counted(1, "query"), counted(2_000, "query"), counted(2, "session")
+    ('1 query', '2,000 queries', '2 sessions')
+    """
+    if number != 1:
+        noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun}"
+
+
+def p_in_words(p: float, decimals: int = 4) -> str:
+    """A p-value, which is never 0 however it rounds.
+
+    >>> p_in_words(0.0123), p_in_words(0.00001), p_in_words(0.0004, 3)
+    ('0.0123', '< 0.0001', '< 0.001')
+    """
+    least = 10.0**-decimals
+    return f"< {least:.{decimals}f}" if p < least else f"{p:.{decimals}f}"
+
+
 def numbers_in_words(numbers: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Single numbers with their names; curves and tables stay in the JSON.
 
@@ -61,7 +82,8 @@ def numbers_in_words(numbers: Mapping[str, Any]) -> list[tuple[str, str]]:
         if isinstance(value, Mapping):
             found += [(f"{name}: {inner}", text) for inner, text in numbers_in_words(value)]
         elif isinstance(value, str | int | float | np.bool_ | np.integer | np.floating):
-            found.append((name, in_words(value)))
+            said = in_words(value) if key != "p_value" else p_in_words(float(value))
+            found.append((name, said))
     return found
 
 

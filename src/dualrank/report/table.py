@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dualrank.certainty import LEVEL
+from dualrank.report.in_words import counted
 from dualrank.report.template import render
 from dualrank.report.visible import plain, visible
 
@@ -172,6 +173,9 @@ class Table:
             for padding in (1, 0):
                 table = self._rich(self.most_telling(count), padding)
                 if console.measure(table).minimum <= width:
+                    if count < len(self.columns):
+                        hidden = counted(len(self.columns) - count, "more column")
+                        table.caption = f"{hidden} in a wider terminal"
                     return table
         return table
 

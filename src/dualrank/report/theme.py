@@ -78,8 +78,9 @@ def svg_inline(figure: Figure, name: str, label: str) -> str:
     inside = re.sub(r'xlink:href="#', f'href="#{name}-', inside)
     for variable, color in LIGHT.items():
         inside = inside.replace(f": {color}", f": var(--{variable})")
+    across = float(view[1].split()[2]) if view else 0.0
     return (
-        f'<svg viewBox="{view[1] if view else ""}" role="img" '
+        f'<svg viewBox="{view[1] if view else ""}" style="--across:{across:.0f}" role="img" '
         f'aria-label="{html.escape(label)}">{inside}'
     )
 

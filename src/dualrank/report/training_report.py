@@ -11,10 +11,12 @@ from markupsafe import Markup
 
 from dualrank.data.log.reading_report import ReadingReport
 from dualrank.diagnostics.diagnosis import Diagnosis
+from dualrank.diagnostics.verdict import UNSEEN
 from dualrank.evaluation.click_check import CLEAR, Lead
 from dualrank.learning.model import Model
 from dualrank.report.diagnosis_report import curves_exhibits, verdict_sentence
 from dualrank.report.drawing import EDGE, LEGEND, few_ticks, new_figure, plain, title
+from dualrank.report.in_words import counted
 from dualrank.report.reading_tables import left_out_table
 from dualrank.report.sheet import Exhibit, Section, Sheet
 from dualrank.report.table import Cell, Row, Table
@@ -24,7 +26,8 @@ from dualrank.storage import write_text
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SHOWN_ELSEWHERE = ("settings", "history", "reading", "twin", "auto", "stages")
+# The fingerprint of the data stands in the manifest; people know the log by its name.
+_SHOWN_ELSEWHERE = ("data", "settings", "history", "reading", "twin", "auto", "stages")
 _COUNTED = Markup(
     "Inverse weighting (DLA, IPW) counts a click at position <i>i</i> one divided by this number "
     "of times."
@@ -50,7 +53,7 @@ def write_training_report(
 def training_sheet(model: Model, diagnosis: Diagnosis | None = None, command: str = "") -> Sheet:
     """The model with its manifest, and what its log can be trusted with."""
     training = model.training
-    curves = curves_of(model)
+    curves, auto = curves_of(model), "auto" in training
     sections = [Section("Figures", exhibits=_exhibits(model))]
     if (parts := _parts_table(training.get("auto", {}))) is not None:
         sections.append(Section("What it is made of", table=parts))
@@ -60,7 +63,8 @@ def training_sheet(model: Model, diagnosis: Diagnosis | None = None, command: st
         sections.append(
             Section(
                 "Can this log be trusted?",
-                " ".join(diagnosis.reasons),
+                # What no clicks show is said in the verdict of auto.
+                " ".join(each for each in diagnosis.reasons if each != UNSEEN or not auto),
                 lead=verdict_sentence(diagnosis),
                 exhibits=curves_exhibits(diagnosis),
                 points=diagnosis.points,
@@ -76,7 +80,8 @@ def training_sheet(model: Model, diagnosis: Diagnosis | None = None, command: st
             _left_out(training.get("reading")),
             Section("What this does not show", unproven),
         ),
-        settings={
+        settings=_named(training.get("reading"))
+        | {
             key: value
             for key, value in {**training, **training.get("settings", {})}.items()
             if key not in _SHOWN_ELSEWHERE
@@ -85,6 +90,11 @@ def training_sheet(model: Model, diagnosis: Diagnosis | None = None, command: st
         version=training.get("version", ""),
         numbers="manifest.json" + " and diagnosis.json" * (diagnosis is not None),
     )
+
+
+def _named(reading: dict[str, Any] | None) -> dict[str, Any]:
+    """What the log is called."""
+    return {"data": reading["source"]} if reading and reading.get("source") else {}
 
 
 def _summary(model: Model) -> str:
@@ -109,7 +119,7 @@ def training_verdict(training: dict[str, Any]) -> list[str]:
     if not leads:
         return ["The gain of the correction is unproven.", _sentence(found["why"])]
     lead = next(iter(leads.values()))
-    size = f"{abs(lead.in_errors):.1f} standard errors over {lead.queries} queries"
+    size = f"{abs(lead.in_errors):.1f} standard errors over {counted(lead.queries, 'query')}"
     if lead.in_errors < -CLEAR:
         first = f"The naive twin does better than {method}, by {size}: the correction harms."
     elif lead.is_clear:

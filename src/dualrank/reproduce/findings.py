@@ -11,6 +11,7 @@ from dualrank.report import (
     method,
     metric_label,
     ordered_methods,
+    p_in_words,
     setting_label,
     sweep_curve,
 )
@@ -67,8 +68,10 @@ def _tested(results: Results, name: str, metric: str) -> tuple[str, bool]:
     if p is None or test.get("reference", "dla") != "dla":
         return "not tested", False
     is_significant = p <= test.get("alpha", LEVEL)
-    p_text = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-    return f"{'' if is_significant else 'not '}significant, {p_text}", is_significant
+    p_text = p_in_words(p, 3)
+    is_below = p_text.startswith("<")
+    said = f"p {p_text}" if is_below else f"p = {p_text}"
+    return f"{'' if is_significant else 'not '}significant, {said}", is_significant
 
 
 def _best_click_model(results: Results, metric: str) -> dict[str, tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -131,19 +132,29 @@ class ClickModel(ABC):
         mean = np.divide(surprise, sessions, out=np.full(len(sessions), np.nan), where=sessions > 0)
         return Perplexity(np.exp(mean))
 
+    def log_likelihood_of_rows(self, log: ClickLog) -> Floats:
+        """The log probability of the clicks and skips of one session of every row of a log."""
+        blocks = [-surprise.sum(axis=1) for _, surprise in self._surprises(log)]
+        return np.concatenate(blocks) if blocks else np.zeros(0)
+
     def _surprise(self, log: ClickLog) -> Floats:
         """−Σ log P(c_k | c_1 … c_(k−1)) over the sessions, rank by rank."""
+        total = np.zeros(min(self.fitted.depth, log.lists.depth))
+        for rows, surprise in self._surprises(log):
+            total += log.counts[rows] @ surprise
+        return total
+
+    def _surprises(self, log: ClickLog) -> Iterator[tuple[slice, Floats]]:
+        """The same of one session of each row, `[rows, ranks]`, in blocks of rows."""
         pages = self.browse(log.lists, log.catalogue)
         depth = pages.attraction.shape[1]
-        total = np.zeros(depth)
         for start in range(0, len(log.counts), ROWS_PER_BLOCK):
             rows = slice(start, start + ROWS_PER_BLOCK)
             clicks = log.clicks[rows, :depth]
             p = pages.take(log.list_of[rows]).conditional(clicks)
             surprise = -np.log(np.clip(np.where(clicks, p, 1 - p), SURE, 1 - SURE))
             shown = log.lists.mask[log.list_of[rows], :depth]
-            total += log.counts[rows] @ np.where(shown, surprise, 0.0)
-        return total
+            yield rows, np.where(shown, surprise, 0.0)
 
     def relevance(self) -> pa.Table:
         """Every displayed pair: relevance, sessions that displayed it, and a 95% interval.

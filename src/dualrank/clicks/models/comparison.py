@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from dualrank.clicks.models.click_model import ClickModel, Perplexity
+from dualrank.clicks.models.counting import Floats
 from dualrank.clicks.models.em import EM, Prior
 from dualrank.clicks.models.registry import MODELS, click_model
 from dualrank.data.click_log import ClickLog
 from dualrank.errors import DataError, SettingsError
+
+FEWEST_QUERIES = 20
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,9 @@ class Score:
 
     `log_likelihood` is natural and per session. `perplexity` is of clicks that are predicted before
     the session begins, `perplexity_given_clicks` of those predicted from the clicks above; a rank
-    that was not shown has None.
+    that was not shown has None. `behind` is how far its log-likelihood is below that of the best
+    model, and `behind_error` the standard error of that difference, over queries (over sessions
+    where there are fewer than `FEWEST_QUERIES`). `shared` are the parameters of all documents.
     """
 
     model: str
@@ -34,6 +40,9 @@ class Score:
     iterations: int
     converged: bool
     seconds: float
+    behind: float = 0.0
+    behind_error: float = 0.0
+    shared: dict[str, Any] = field(default_factory=dict)
 
 
 def compare_models(
@@ -48,12 +57,14 @@ def compare_models(
     """Fit every model on `train` and judge it on `test`, which may be another log."""
     unfitted = [click_model(model, prior, em) for model in models]
     scores = []
+    likelihoods = []
     for done, model in enumerate(unfitted):
         if progress:
             progress(done, len(unfitted))
         started = time.perf_counter()
         climb = model.fit(train).fitted.climb
         seconds = time.perf_counter() - started
+        likelihoods.append(model.log_likelihood_of_rows(test))
         before, given = model.perplexity(test), model.perplexity(test, given_clicks=True)
         scores.append(
             Score(
@@ -67,9 +78,30 @@ def compare_models(
                 climb.iterations,
                 climb.converged,
                 seconds,
+                shared={name: v.tolist() for name, v in model.fitted.shared.items()},
             )
         )
-    return scores
+    best = likelihoods[max(range(len(scores)), key=lambda i: scores[i].log_likelihood)]
+    compared = (_mean_difference(best - each, test) for each in likelihoods)
+    return [
+        replace(score, behind=behind, behind_error=error)
+        for score, (behind, error) in zip(scores, compared, strict=True)
+    ]
+
+
+def _mean_difference(of_rows: Floats, log: ClickLog) -> tuple[float, float]:
+    """The mean of a difference per session, and its standard error."""
+    counts = log.counts.astype(np.float64)
+    total = counts.sum()
+    mean = float(counts @ of_rows / total)
+    apart = of_rows - mean
+    queries, query = np.unique(log.lists.queries[log.list_of], return_inverse=True)
+    if len(queries) >= FEWEST_QUERIES:
+        sums = np.bincount(query, counts * apart)
+        variance = float(sums @ sums) * len(queries) / (len(queries) - 1)
+    else:
+        variance = float(counts @ apart**2) * total / max(total - 1, 1)
+    return mean, float(np.sqrt(variance) / total)
 
 
 def _values(perplexity: Perplexity) -> tuple[float | None, ...]:
