@@ -229,7 +229,7 @@ def _read_lines(file: Path, before: int) -> Iterator[Batch]:
         lines: list[tuple[int, bytes | None]] = []
         size = 0
         try:
-            for number, line in enumerate(_lines_of(io.BufferedReader(source, 1 << 20)), 1):
+            for number, line in enumerate(_lines_of(io.BufferedReader(source, 1 << 16)), 1):
                 lines.append((number, line))
                 size += _LINE_BYTES + len(line or b"")
                 if size >= BATCH_BYTES:

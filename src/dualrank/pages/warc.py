@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ MOST_DAMAGED = 1000
 """How many damaged records are named before a file with fewer whole ones is given up."""
 
 _PIECE = 1 << 16
+_BEGINNING = re.compile(rb"WARC/\d+\.\d+\s*$")
 _MEMBER = GZIP_MAGIC + b"\x08"
 
 
@@ -72,11 +74,13 @@ def _of_stream(
         line = stream.readline(_PIECE)
         if not line:
             return
-        if not line.startswith(b"WARC/"):
-            if line.strip() and not lost:
-                yield Damaged(start, "no record begins there")
-                lost = True
+        beginning = _BEGINNING.search(line)
+        if not lost and line.strip() and (beginning is None or beginning.start()):
+            yield Damaged(start, "no record begins there")
+            lost = True
+        if beginning is None:
             continue
+        start, line = start + beginning.start(), beginning[0]
         lost = True
         header = _header(stream, line)
         length = _length(header)
