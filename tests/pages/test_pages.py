@@ -219,3 +219,10 @@ def test_mutated_tables_of_pages_lose_nothing_without_a_word(tmp_path):
         content[rng.integers(len(content), size=2)] = rng.integers(256, size=2)
         path.write_bytes(content)
         assert read(find_pages(path))
+
+
+def test_bytes_without_a_type_are_text(tmp_path):
+    row = {"doc_id": b"d", "url": b"x/1", "title": "Müller".encode(), "content": b"words"}
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "p.parquet")
+    (page,) = read(find_pages(tmp_path / "p.parquet"))
+    assert (page.doc_id, page.fields.url, page.fields.title) == ("d", "x/1", "Müller")

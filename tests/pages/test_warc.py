@@ -82,6 +82,16 @@ def test_a_damaged_gzip_member_is_named_and_the_others_are_read(tmp_path, place)
     assert "x.warc.gz at byte" in named[0].place
 
 
+@pytest.mark.parametrize("place", [0, 1, 2, 30])
+def test_a_damaged_first_member_is_passed_over(tmp_path, place):
+    parts = records(compress=True)
+    broken = bytearray(parts[0])
+    broken[place] ^= 0x55
+    found, named = read(tmp_path, bytes(broken) + b"".join(parts[1:]), "x.warc.gz")
+    assert found == ["1", "2", "3", "4"]
+    assert named[0].place == "x.warc.gz at byte 0"
+
+
 def test_an_archive_that_was_packed_as_a_whole_is_read(tmp_path):
     assert read(tmp_path, gzip.compress(b"".join(records())), "x.warc.gz")[0] == list("01234")
 

@@ -50,7 +50,9 @@ class Damaged:
 def read_records(path: Path) -> Iterator[Record | Damaged]:
     """All records of an archive in their order; damaged stretches are named once."""
     with path.open("rb") as file:
-        packed = file.read(2) == GZIP_MAGIC
+        start = file.read(5)
+        # The first member may be the damaged one; plain archives have been named .gz, too.
+        packed = start.startswith(GZIP_MAGIC) or (path.suffix == ".gz" and start != b"WARC/")
         file.seek(0)
         whole = damaged = 0
         for each in _of_members(file) if packed else _of_stream(file, 0, os.fstat(file.fileno())):
