@@ -60,6 +60,7 @@ def test_ids_that_are_no_word_are_not_written_as_trec(tmp_path, name):
         ("r.run", b"q Q0 \xff 1 0.5 x\n", "r.run:1: the line is not UTF-8 text"),
         ("r.run", b"q Q0 a 1 1 x\nq Q0 a 2 2 x\n", "r.run:2: document 'a' of query 'q' stands"),
         ("r.run", b"x" * (1 << 21), "r.run:1: the line is longer than"),
+        ("r.run", b"\n" * 200_000, "r.run:100001: 100001 empty lines, one after the other"),
         ("r.run", b"\x1f\x8b\x08broken", "the gzip data are damaged"),
         ("r.csv", b"query_id,doc_id\nq,a\n", "column 'score' is missing; there are query_id, doc_"),
         ("r.csv", b"query_id,doc_id,score,score\nq,a,1,1\n", "'score' stands there more than once"),
@@ -127,7 +128,9 @@ def test_a_table_that_unpacks_to_far_more_than_it_is_is_refused(tmp_path, rows, 
         read_run(tmp_path / "r.parquet", data("a", "b", "c"))
 
 
-@pytest.mark.parametrize(("name", "row"), [("r.csv.gz", b"q,a,1\n"), ("r.run.gz", b"\n")])
+@pytest.mark.parametrize(
+    ("name", "row"), [("r.csv.gz", b"q,a,1\n"), ("r.run.gz", b"q Q0 a 1 1 x\n")]
+)
 def test_text_that_unpacks_to_far_more_than_it_is_is_refused(tmp_path, monkeypatch, name, row):
     monkeypatch.setattr("dualrank.data.letor.source.UNPACKED_UNASKED", 1 << 16)
     start = ROWS.encode() if ".csv" in name else b""

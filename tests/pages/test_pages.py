@@ -192,7 +192,7 @@ def test_lines_before_damage_are_read(tmp_path):
 
 def test_lines_that_unpack_to_far_more_than_they_are_are_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr("dualrank.data.letor.source.UNPACKED_UNASKED", 1 << 20)
-    (tmp_path / "p.jsonl.gz").write_bytes(gzip.compress(b"\n" * 10_000_000))
+    (tmp_path / "p.jsonl.gz").write_bytes(gzip.compress(b" \n" * 5_000_000))
     (page,) = read(find_pages(tmp_path / "p.jsonl.gz"))
     assert "unpack to more than 200 times their size" in page.reason
 
@@ -226,3 +226,9 @@ def test_bytes_without_a_type_are_text(tmp_path):
     pq.write_table(pa.Table.from_pylist([row]), tmp_path / "p.parquet")
     (page,) = read(find_pages(tmp_path / "p.parquet"))
     assert (page.doc_id, page.fields.url, page.fields.title) == ("d", "x/1", "Müller")
+
+
+def test_lines_without_end_that_hold_nothing_are_given_up(tmp_path):
+    (tmp_path / "p.jsonl").write_bytes(b"\n" * 200_000)
+    (page,) = read(find_pages(tmp_path / "p.jsonl"))
+    assert page.reason == "100001 empty lines, one after the other"

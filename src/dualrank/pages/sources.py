@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from dualrank.data.letor.lines import LONGEST_LINE
 from dualrank.data.letor.source import SourceFile
 from dualrank.data.table_files import refuse_swollen
+from dualrank.data.trec import MOST_EMPTY_LINES
 from dualrank.errors import DataError
 from dualrank.extras import require
 from dualrank.pages.documents import (
@@ -250,7 +251,11 @@ def _reading_lines(
 
 def _lines_of(stream: io.BufferedReader) -> Iterator[bytes | None]:
     """The lines of a text; None for one that is too long to be held."""
+    empty = 0
     while line := stream.readline(LONGEST_LINE):
+        empty = empty + 1 if line == b"\n" else 0
+        if empty > MOST_EMPTY_LINES:
+            raise DataError(f"{empty} empty lines, one after the other")
         if len(line) < LONGEST_LINE or line.endswith(b"\n"):
             yield line
             continue
