@@ -112,3 +112,12 @@ def test_a_place_where_nothing_can_be_written_is_named_as_it_was_given(tmp_path,
     with pytest.raises(PermissionError) as refused:
         write_text(tmp_path / "file", "text")
     assert refused.value.filename == str(tmp_path / "file")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG, errno.EDQUOT])
+def test_a_full_disk_is_named_by_the_file_that_was_to_be_written(tmp_path, number):
+    path = tmp_path / "file"
+    with pytest.raises(OSError, match="file") as caught, atomic_file(path):
+        raise OSError(number, os.strerror(number))
+    assert (caught.value.errno, caught.value.filename) == (number, str(path))
+    assert list(tmp_path.iterdir()) == []

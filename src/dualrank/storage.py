@@ -16,6 +16,8 @@ from dualrank.errors import SettingsError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+
 
 @contextmanager
 def atomic_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
@@ -40,7 +42,11 @@ def atomic_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
         os.replace(temporary, path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and str(error.filename) == str(temporary):
+        if isinstance(error, OSError) and (
+            str(error.filename) == str(temporary)
+            # A full disk comes without a name, when bytes are written to what is open already.
+            or (error.filename is None and error.errno in _FULL)
+        ):
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 

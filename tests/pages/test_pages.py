@@ -2,6 +2,7 @@ import gzip
 import io
 import json
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -166,3 +167,68 @@ def test_progress_ends_at_the_total(tmp_path):
     assert [*source.batches()][-1].done == source.total
     held = HeldPages([{"doc_id": str(i), "title": "x"} for i in range(600)])
     assert [batch.done for batch in held.batches()] == [250, 500, 600]
+
+
+def test_hostile_lines_are_named_and_the_rest_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("dualrank.pages.sources.LONGEST_LINE", 1 << 20)
+    hostile = [b"[" * 100_000, b'{"a":' * 100_000, b"x" * (3 << 20), b"9" * 5000, b"\xff\xfe"]
+    lines = [b'{"doc_id": "a", "title": "A"}', *hostile, b'{"doc_id": "b", "title": "B"}']
+    (tmp_path / "p.jsonl").write_bytes(b"\n".join(lines))
+    pages = read(find_pages(tmp_path / "p.jsonl"))
+    assert [page.doc_id for page in pages if not isinstance(page, Unreadable)] == ["a", "b"]
+    named = [page for page in pages if isinstance(page, Unreadable)]
+    assert [page.place for page in named] == [f"p.jsonl:{n}" for n in (2, 3, 4, 5, 6)]
+    assert named[2].reason == "the line is longer than 1048576 bytes"
+
+
+def test_lines_before_damage_are_read(tmp_path):
+    line = b'{"doc_id": "%d", "title": "A"}\n'
+    packed = gzip.compress(b"".join(line % i for i in range(20_000)))
+    (tmp_path / "p.jsonl.gz").write_bytes(packed[: len(packed) // 2])
+    *pages, last = read(find_pages(tmp_path / "p.jsonl.gz"))
+    assert len(pages) > 5000
+    assert "damaged or end too early" in last.reason
+
+
+def test_lines_that_unpack_to_far_more_than_they_are_are_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr("dualrank.data.letor.source.UNPACKED_UNASKED", 1 << 20)
+    (tmp_path / "p.jsonl.gz").write_bytes(gzip.compress(b" \n" * 5_000_000))
+    (page,) = read(find_pages(tmp_path / "p.jsonl.gz"))
+    assert "unpack to more than 200 times their size" in page.reason
+
+
+def test_a_text_that_many_rows_share_is_not_held_as_often(tmp_path):
+    rows = 250
+    names = pa.array([str(number) for number in range(rows)])
+    shared = pa.DictionaryArray.from_arrays([0] * rows, ["<p>" + "x " * 10_000_000])
+    pq.write_table(pa.table({"doc_id": names, "html": shared}), tmp_path / "p.parquet")
+    before = pa.total_allocated_bytes()
+    batch = next(find_pages(tmp_path / "p.parquet").batches())
+    assert pa.total_allocated_bytes() - before < 200 << 20
+    assert len(next(iter(batch.read())).fields.content) < 2 << 20
+
+
+def test_mutated_tables_of_pages_lose_nothing_without_a_word(tmp_path):
+    rows = [{"doc_id": f"d{i}", "url": f"x/{i}", "title": "t", "content": "c"} for i in range(9)]
+    path = tmp_path / "p.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    whole = np.frombuffer(path.read_bytes(), np.uint8)
+    rng = np.random.default_rng(1)
+    for _ in range(80):
+        content = whole.copy()
+        content[rng.integers(len(content), size=2)] = rng.integers(256, size=2)
+        path.write_bytes(content)
+        assert read(find_pages(path))
+
+
+def test_bytes_without_a_type_are_text(tmp_path):
+    row = {"doc_id": b"d", "url": b"x/1", "title": "Müller".encode(), "content": b"words"}
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "p.parquet")
+    (page,) = read(find_pages(tmp_path / "p.parquet"))
+    assert (page.doc_id, page.fields.url, page.fields.title) == ("d", "x/1", "Müller")
+
+
+def test_lines_without_end_that_hold_nothing_are_given_up(tmp_path):
+    (tmp_path / "p.jsonl").write_bytes(b"\n" * 200_000)
+    (page,) = read(find_pages(tmp_path / "p.jsonl"))
+    assert page.reason == "100001 empty lines, one after the other"

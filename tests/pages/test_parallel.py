@@ -1,3 +1,4 @@
+import errno
 import os
 
 import pytest
@@ -40,3 +41,13 @@ def test_an_error_of_the_work_is_raised_here(jobs):
 def test_a_process_that_dies_is_an_error_with_a_reason():
     with pytest.raises(DataError, match="was killed"):
         list(map_stream(os._exit, [1, 2, 3, 4], jobs=2))
+
+
+def test_too_few_open_files_for_processes_is_an_error_with_a_way_out(monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor.submit", refuse)
+    with pytest.raises(DataError, match=r"cannot be started \(Too many open files\); jobs=1"):
+        list(map_stream(abs, [1, 2, 3], jobs=2))
+    assert len(list(map_stream(abs, [1, 2, 3], jobs=1))) == 3

@@ -1,3 +1,7 @@
+import json
+from contextlib import suppress
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -84,3 +88,77 @@ def test_bad_lists_are_refused_with_a_reason(tmp_path, name, text, message):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(DataError, match="no such file"):
         read_queries(tmp_path / "none.tsv")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("l.qrels", b"q 0 \xff 1\n", "l.qrels:1: the line is not UTF-8 text"),
+        ("l.qrels", b"q 0 d good\n", "l.qrels:1: the grade is 'good'"),
+        ("l.qrels", b"q 0 d nan\n", "a grade is missing, below 0 or above 1000"),
+        ("l.qrels", b"\0" * (1 << 21), "l.qrels:1: the line is longer than 1048576 bytes"),
+        ("l.qrels.gz", b"\x1f\x8b\x08damaged", "the gzip data are damaged"),
+        ("l.csv", b"query_id,doc_id,doc_id\na,1,1\n", "'doc_id' stands there more than once"),
+        ("l.csv", b"query_id,\xff\xfe\na,1\n", "cannot be read"),
+        ("l.csv", b'query_id,"doc\n_id"\na,1\n', r"there are query_id, doc\n_id"),
+        ("l.jsonl", b"[" * 100_000, "l.jsonl:1: the line is not a JSON object"),
+        ("l.jsonl", b'{"query_id": [1], "doc_id": "d"}', "query_id is [1]; expected text or a"),
+        ("l.jsonl", b'{"query_id": true, "doc_id": "d"}', "query_id is true; expected text"),
+        ("l.jsonl", b'{"query_id": "a", "doc_id": "\\ud800"}', "the table cannot be read"),
+        ("l.jsonl", b'{"query_id": "a", "doc_id": "d", "grade": "2"}', 'grade is "2"; expected a'),
+        (
+            "l.jsonl",
+            b'{"query_id": "a", "doc_id": "d", "grade": ' + b"9" * 400 + b"}",
+            "the table cannot be read",
+        ),
+        ("l.jsonl", b'{"query_id": "a", "doc_id": "' + b"x" * 2001 + b'"}', "has 2001 characters"),
+    ],
+)
+def test_hostile_tables_are_refused_in_one_sentence(tmp_path, name, content, said):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        read_pairs(tmp_path / name)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["2020-01-01", "2020-01-01 00:00:00", "1e3", "NA", "true"])
+def test_ids_that_look_like_something_else_stay_text(tmp_path, name):
+    rows = pa.table({"query_id": [name], "doc_id": [name], "note": ["x"]})
+    pq.write_table(rows, tmp_path / "l.parquet")
+    (tmp_path / "l.csv").write_text(f"query_id,doc_id,note\n{name},{name},x\n")
+    (tmp_path / "l.jsonl").write_text(f'{{"query_id": "{name}", "doc_id": "{name}"}}\n')
+    for suffix in ("parquet", "csv", "jsonl"):
+        pairs = read_pairs(tmp_path / f"l.{suffix}")
+        assert (pairs.query_ids.tolist(), pairs.doc_ids.tolist()) == ([name], [name])
+
+
+def test_columns_that_nobody_asked_for_may_hold_anything(tmp_path):
+    noise = "".join(f"a,{i},{i}\n" for i in range(100_000)) + "a,x,not a number\n"
+    (tmp_path / "l.csv").write_text("query_id,doc_id,other\n" + noise)
+    assert len(read_pairs(tmp_path / "l.csv").doc_ids) == 100_001
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "tsv", "jsonl", "qrels"])
+def test_mutated_tables_are_read_or_refused(tmp_path, suffix):
+    rows = [{"query_id": f"q{i % 3}", "doc_id": f"d{i}", "grade": float(i % 3)} for i in range(9)]
+    path = tmp_path / f"l.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif suffix == "jsonl":
+        path.write_text("\n".join(map(json.dumps, rows)))
+    elif suffix == "qrels":
+        path.write_text("".join(f"{r['query_id']} 0 {r['doc_id']} {r['grade']}\n" for r in rows))
+    else:
+        sign = "," if suffix == "csv" else "\t"
+        lines = [sign.join(rows[0]), *(sign.join(map(str, row.values())) for row in rows)]
+        path.write_text("\n".join(lines))
+    whole = np.frombuffer(path.read_bytes(), np.uint8)
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        content = whole.copy()
+        places = rng.integers(len(content), size=rng.integers(1, 4))
+        content[places] = rng.integers(256, size=len(places))
+        path.write_bytes(content.tobytes()[: rng.integers(1, 2 * len(content))])
+        with suppress(DataError):
+            read_pairs(path)

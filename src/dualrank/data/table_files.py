@@ -20,12 +20,16 @@ from dualrank.data.letor.source import MOST_UNPACKED, UNPACKED_UNASKED, SourceFi
 from dualrank.data.trec import text_lines
 from dualrank.errors import DataError
 
+_TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 SUFFIXES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
 LONGEST_ID = 2000
 """The most characters of an id.
 
 Ids become arrays in which each takes the room of the longest, so a damaged one would fill memory.
 """
+ROWS_UNASKED = 1 << 22
+MOST_ROWS_PER_BYTE = 20
+"""How many rows a byte of a Parquet file may hold, once there are more than `ROWS_UNASKED`."""
 
 
 def suffix_of_table(path: Path) -> str:
@@ -81,21 +85,38 @@ def _wanted(
 
 
 def _read_parquet(path: Path, needed: Sequence[str], number: str) -> pa.Table:
-    with pq.ParquetFile(path) as file:
+    kinds = {each.name: each.type for each in pq.read_schema(path)}
+    texts = [name for name in needed if kinds.get(name) in _TEXTS]
+    # A text that many rows share is held once until it is known what all of them come to.
+    with pq.ParquetFile(path, read_dictionary=texts) as file:
         wanted = _wanted(path, file.schema_arrow.names, needed, number)
         refuse_swollen(path, file.metadata)
-        return file.read(columns=list(wanted))
+        table = file.read(columns=list(wanted))
+    size = 0
+    for chunk in (chunk for column in table.columns for chunk in column.chunks):
+        if pa.types.is_dictionary(chunk.type) and chunk.dictionary.type in _TEXTS:
+            lengths = pc.binary_length(chunk.dictionary).take(chunk.indices)
+            size += pc.sum(pc.cast(lengths, pa.int64())).as_py() or 0
+    if size > max(UNPACKED_UNASKED, MOST_UNPACKED * path.stat().st_size):
+        raise DataError(_swollen(path))
+    return table
 
 
 def refuse_swollen(path: Path, about: pq.FileMetaData) -> None:
     """Refuse a Parquet file that says of itself that it becomes far more than it is."""
-    groups = [about.row_group(number) for number in range(about.num_row_groups)]
-    unpacked = max(about.num_rows, sum(group.total_byte_size for group in groups))
-    if unpacked > max(UNPACKED_UNASKED, MOST_UNPACKED * path.stat().st_size):
-        raise DataError(
-            f"{path}: the file unpacks to more than {MOST_UNPACKED} times its size, which no table "
-            "of ids does; expected a whole file"
-        )
+    groups = (about.row_group(number) for number in range(about.num_row_groups))
+    unpacked, size = sum(group.total_byte_size for group in groups), path.stat().st_size
+    if unpacked > max(UNPACKED_UNASKED, MOST_UNPACKED * size) or (
+        about.num_rows > max(ROWS_UNASKED, MOST_ROWS_PER_BYTE * size)
+    ):
+        raise DataError(_swollen(path))
+
+
+def _swollen(path: Path) -> str:
+    return (
+        f"{path}: the file unpacks to far more than tables of its {path.stat().st_size} bytes do; "
+        "expected rows that differ from each other"
+    )
 
 
 def _read_csv(path: Path, delimiter: str, needed: Sequence[str], number: str) -> pa.Table:

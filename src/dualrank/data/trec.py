@@ -12,6 +12,8 @@ from dualrank.data.letor.source import SourceFile
 from dualrank.errors import DataError
 
 LONGEST_LINE = 1 << 20
+MOST_EMPTY_LINES = 100_000
+"""So many in a row are no text; a small packed file can hold them for hours."""
 _BLANK = re.compile("[\\x00-\\x20\\x7f]")
 
 
@@ -19,9 +21,12 @@ def text_lines(path: str | Path, longest: int = LONGEST_LINE) -> Iterator[tuple[
     """The lines of a text with their numbers from 1; one without an end is not read to it."""
     with SourceFile(Path(path)) as source:
         stream = io.BufferedReader(source, 1 << 20)
-        number = 0
+        number = empty = 0
         while line := stream.readline(longest + 1):
             number += 1
+            empty = empty + 1 if line == b"\n" else 0
+            if empty > MOST_EMPTY_LINES:
+                raise DataError(f"{path}:{number}: {empty} empty lines, one after the other")
             if len(line) > longest:
                 raise DataError(
                     f"{path}:{number}: the line is longer than {longest} bytes; "

@@ -48,7 +48,9 @@ def document_of_row(row: Mapping[str, Any], place: str) -> Document | Unreadable
     """The page of a row of a table, which is at this place."""
     names = {name: row[name] for name in ("doc_id", "url") if row.get(name) is not None}
     for name, value in names.items():
-        if isinstance(value, float) and value.is_integer():
+        if isinstance(value, bytes):  # Parquet without a word on what its bytes are.
+            names[name] = value.decode("utf-8", "replace")
+        elif isinstance(value, float) and value.is_integer():
             names[name] = int(value)
         elif isinstance(value, bool) or not isinstance(value, str | int):
             return Unreadable(place, f"its {name} must be text or a whole number")
@@ -59,7 +61,11 @@ def document_of_row(row: Mapping[str, Any], place: str) -> Document | Unreadable
     html = row.get("html")
     if isinstance(html, str | bytes):
         return document_of_html(doc_id, url, html)
-    texts = {name: row[name] for name in FIELDS_OF_ROWS if row.get(name) is not None}
+    texts = {
+        name: value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        for name in FIELDS_OF_ROWS
+        if (value := row.get(name)) is not None
+    }
     if not texts:
         return Unreadable(place, f"it has neither html nor {' nor '.join(FIELDS_OF_ROWS)}")
     if not all(isinstance(text, str) for text in texts.values()):

@@ -207,7 +207,8 @@ def _writing(path: Path) -> Iterator[None]:
         if not _is_tantivys(error):
             raise
         raise DataError(
-            f"{path}: the index cannot be written ({_reason(error)}); nothing was added"
+            f"{path}: nothing was added, for the index cannot be written ({_reason(error)}); is "
+            "the disk full?"
         ) from error
 
 

@@ -77,7 +77,15 @@ def read_note(folder: Path) -> Note:
         _check_files(folder, note)
     except DualrankError as error:
         raise DataError(f"{folder}: {error}") from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        struct.error,
+    ) as error:
         reason = " ".join(str(error).split())[:200]
         raise DataError(f"{folder}: the index is damaged ({reason}); make it anew") from error
     return note

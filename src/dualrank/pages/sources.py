@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from dualrank.data.letor.lines import LONGEST_LINE
 from dualrank.data.letor.source import SourceFile
 from dualrank.data.table_files import refuse_swollen
+from dualrank.data.trec import MOST_EMPTY_LINES
 from dualrank.errors import DataError
 from dualrank.extras import require
 from dualrank.pages.documents import (
@@ -229,7 +230,7 @@ def _read_lines(file: Path, before: int) -> Iterator[Batch]:
         lines: list[tuple[int, bytes | None]] = []
         size = 0
         try:
-            for number, line in enumerate(_lines_of(io.BufferedReader(source, 1 << 20)), 1):
+            for number, line in enumerate(_lines_of(io.BufferedReader(source, 1 << 16)), 1):
                 lines.append((number, line))
                 size += _LINE_BYTES + len(line or b"")
                 if size >= BATCH_BYTES:
@@ -250,7 +251,11 @@ def _reading_lines(
 
 def _lines_of(stream: io.BufferedReader) -> Iterator[bytes | None]:
     """The lines of a text; None for one that is too long to be held."""
+    empty = 0
     while line := stream.readline(LONGEST_LINE):
+        empty = empty + 1 if line == b"\n" else 0
+        if empty > MOST_EMPTY_LINES:
+            raise DataError(f"{empty} empty lines, one after the other")
         if len(line) < LONGEST_LINE or line.endswith(b"\n"):
             yield line
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 from collections import deque
@@ -61,6 +62,12 @@ def map_stream(
     except BrokenProcessPool as error:
         raise DataError(
             "a process that read pages was killed, for want of memory perhaps; jobs=1 needs less"
+        ) from error
+    except OSError as error:
+        if error.errno not in (errno.EMFILE, errno.ENFILE, errno.EAGAIN):
+            raise
+        raise DataError(
+            f"the processes that read pages cannot be started ({error.strerror}); jobs=1 needs none"
         ) from error
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ MOST_DAMAGED = 1000
 """How many damaged records are named before a file with fewer whole ones is given up."""
 
 _PIECE = 1 << 16
+_BEGINNING = re.compile(rb"WARC/\d+\.\d+\s*$")
 _MEMBER = GZIP_MAGIC + b"\x08"
 
 
@@ -48,7 +50,9 @@ class Damaged:
 def read_records(path: Path) -> Iterator[Record | Damaged]:
     """All records of an archive in their order; damaged stretches are named once."""
     with path.open("rb") as file:
-        packed = file.read(2) == GZIP_MAGIC
+        start = file.read(5)
+        # The first member may be the damaged one; plain archives have been named .gz, too.
+        packed = start.startswith(GZIP_MAGIC) or (path.suffix == ".gz" and start != b"WARC/")
         file.seek(0)
         whole = damaged = 0
         for each in _of_members(file) if packed else _of_stream(file, 0, os.fstat(file.fileno())):
@@ -72,11 +76,13 @@ def _of_stream(
         line = stream.readline(_PIECE)
         if not line:
             return
-        if not line.startswith(b"WARC/"):
-            if line.strip() and not lost:
-                yield Damaged(start, "no record begins there")
-                lost = True
+        beginning = _BEGINNING.search(line)
+        if not lost and line.strip() and (beginning is None or beginning.start()):
+            yield Damaged(start, "no record begins there")
+            lost = True
+        if beginning is None:
             continue
+        start, line = start + beginning.start(), beginning[0]
         lost = True
         header = _header(stream, line)
         length = _length(header)

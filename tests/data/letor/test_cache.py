@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -408,3 +409,24 @@ def test_a_file_that_unpacks_to_far_more_than_it_is_is_refused(tmp_path, monkeyp
         with pytest.raises(DataError, match="unpack to more than 200 times their size"):
             read_letor(path)
         assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_damaged_index_does_not_fill_the_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(parser, "MATRIX_UNASKED", 1 << 16)
+    path = tmp_path / "wide.txt"
+    path.write_text("1 qid:1 1:0.5\n" * 50 + "1 qid:1 1:0.5 90000:1\n" + "1 qid:1 1:0.5\n" * 50)
+    with pytest.raises(DataError, match="with feature 90000 the first"):
+        read_letor(path)
+    assert list(tmp_path.iterdir()) == [path]
+    assert read_letor(path, features=90_000).feature_count == 90_000
+
+
+def test_text_can_come_through_a_pipe(tmp_path, parsings):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    for _ in range(2):
+        writing = threading.Thread(target=path.write_text, args=(TEXT,))
+        writing.start()
+        assert_equals_text(read_letor(path))
+        writing.join()
+    assert len(parsings) == 2

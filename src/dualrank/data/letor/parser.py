@@ -30,6 +30,10 @@ from dualrank.data.letor.rules import (
 from dualrank.data.letor.source import SourceFile
 from dualrank.errors import DataError
 
+MATRIX_UNASKED = 1 << 30
+MOST_SWOLLEN = 100
+"""How many times its text a matrix may be, once it has more than `MATRIX_UNASKED` bytes."""
+
 
 def parse_letor(
     source: SourceFile,
@@ -62,6 +66,7 @@ class _Parser:
         self._block_bytes = len(blocks.buffer)
         self._matrix = matrix
         self._widest = 0
+        self._text_bytes = 0
         self._max_grade = self._missing_above = float("inf")
         if declared.max_grade is not None:
             with np.errstate(over="ignore"):  # The grade 0.1 is not above 0.1, also in float32.
@@ -120,6 +125,8 @@ class _Parser:
             self._query_lines.append(self._queries[:queries, 3].copy())
             self._grades.append(self._row_grades[:rows].copy())
             self._matrix.append(self._rows[:rows])
+            self._text_bytes += at - start
+            self._refuse_swollen(self._matrix.width)
             if outcome == WIDER:
                 self._widen(widest_index(text, at, stop))
             start, self._blocks.line = at, stop_line
@@ -175,9 +182,20 @@ class _Parser:
         Once rows are on disk they must be moved, so then some room is added for later lines;
         `save` takes it away again.
         """
+        self._refuse_swollen(needed)
         spare = self._matrix.width // 4 if self._matrix.rows else 0
         self._matrix.relayout(max(needed, self._matrix.width + spare))
         self._make_room()
+
+    def _refuse_swollen(self, width: int) -> None:
+        """Refuse a matrix far larger than its text: a damaged index makes every row that wide."""
+        size = 0 if self._declared.features else 4 * self._matrix.rows * width
+        if size > max(MATRIX_UNASKED, MOST_SWOLLEN * self._text_bytes):
+            raise DataError(
+                f"{self._blocks.source.path}: with feature {width} the first {self._matrix.rows} "
+                f"documents would take {size >> 20} MB, more than {MOST_SWOLLEN} times their text; "
+                "expected indices without large gaps, or features=… where this is meant"
+            )
 
     def save(self, directory: Path) -> None:
         """Check the text as a whole and write all arrays."""

@@ -1,0 +1,139 @@
+"""Runs: what is written is read back, and what is no run is refused with its place."""
+
+import gzip
+from contextlib import suppress
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dualrank.data.dataset import Dataset
+from dualrank.data.runs import read_run, write_run
+from dualrank.errors import DataError
+
+SCORES = np.array([0.5, -1.25, 1e-7])
+ROWS = "query_id,doc_id,score\n"
+
+
+def data(*doc_ids, query="q"):
+    return Dataset.from_arrays(np.zeros((3, 1)), [query] * 3, doc_ids=doc_ids)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".run"])
+@pytest.mark.parametrize(
+    "doc_ids",
+    [
+        ("007", "7", "7.0"),
+        ("1e5", "100000", "NA"),
+        ("2020-01-01", "null", "true"),
+        ('a"b', "a,b", "=1+1"),
+        ("no\u00a0break", "\u3000wide", "line\u2028end"),
+    ],
+)
+def test_ids_are_read_back_as_they_were_written(tmp_path, suffix, doc_ids):
+    dataset = data(*doc_ids, query="01")
+    path = tmp_path / f"scores{suffix}"
+    write_run(path, dataset, SCORES)
+    assert read_run(path, dataset).tolist() == SCORES.tolist()
+
+
+@pytest.mark.parametrize("name", ["two words", "", "tab\there", "line\nend", "\r"])
+def test_ids_that_are_no_word_are_not_written_as_trec(tmp_path, name):
+    dataset = data(name, "b", "c")
+    with pytest.raises(DataError, match=r"document id .* a TREC file cannot hold; write .parquet"):
+        write_run(tmp_path / "scores.run", dataset, SCORES)
+    with pytest.raises(DataError, match="query id"):
+        write_run(tmp_path / "scores.run", data("a", "b", "c", query="two words"), SCORES)
+    assert list(tmp_path.iterdir()) == []
+    for suffix in (".csv", ".parquet"):
+        write_run(tmp_path / f"scores{suffix}", dataset, SCORES)
+        assert read_run(tmp_path / f"scores{suffix}", dataset).tolist() == SCORES.tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("r.run", b"q Q0 a 1 0.5 x\nq Q0 b 2\n", "r.run:2: found 4 words; a line has 6"),
+        ("r.run", b"q Q0 a 1 good x\n", "r.run:1: the score is 'good'"),
+        ("r.run", b"q Q0 a 1 nan x\n", "r.run:1: the score is nan"),
+        ("r.run", b"q Q0 \xff 1 0.5 x\n", "r.run:1: the line is not UTF-8 text"),
+        ("r.run", b"q Q0 a 1 1 x\nq Q0 a 2 2 x\n", "r.run:2: document 'a' of query 'q' stands"),
+        ("r.run", b"x" * (1 << 21), "r.run:1: the line is longer than"),
+        ("r.run", b"\n" * 200_000, "r.run:100001: 100001 empty lines, one after the other"),
+        ("r.run", b"\x1f\x8b\x08broken", "the gzip data are damaged"),
+        ("r.csv", b"query_id,doc_id\nq,a\n", "column 'score' is missing; there are query_id, doc_"),
+        ("r.csv", b"query_id,doc_id,score,score\nq,a,1,1\n", "'score' stands there more than once"),
+        ("r.csv", ROWS.encode() + b"q,a,1,2\n", "the table cannot be read (CSV parse error"),
+        ("r.csv", ROWS.encode() + b"q,a,good\n", "a score is not a number"),
+        ("r.csv", ROWS.encode() + b"q,a,\n", "r.csv, row 1: the score is missing"),
+        ("r.csv", ROWS.encode() + b"q,a,inf\n", "r.csv, row 1: the score is inf"),
+        ("r.csv", ROWS.encode() + b"q,\xff\xfe,1\n", "the table cannot be read"),
+        ("r.csv", ROWS.encode() + b"q," + b"x" * 3000 + b",1\n", "doc_id in row 1 has 3000 char"),
+        ("r.csv", b"", "the table cannot be read"),
+        ("r.parquet", b"PAR1 and so on PAR1", "the table cannot be read"),
+    ],
+)
+def test_what_is_no_run_is_refused_with_its_place(tmp_path, name, content, said):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        read_run(tmp_path / name, data("a", "b", "c"))
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_mutated_runs_are_read_or_refused(tmp_path):
+    dataset = data("a", "b", "c")
+    rng = np.random.default_rng(5)
+    for suffix in (".csv", ".run", ".parquet"):
+        path = tmp_path / f"scores{suffix}"
+        write_run(path, dataset, SCORES)
+        whole = np.frombuffer(path.read_bytes(), np.uint8)
+        for _ in range(60):
+            content = whole.copy()
+            places = rng.integers(len(content), size=rng.integers(1, 4))
+            content[places] = rng.integers(256, size=len(places))
+            path.write_bytes(content.tobytes()[: rng.integers(1, 2 * len(content))])
+            with suppress(DataError):
+                scores = read_run(path, dataset)
+                assert np.isfinite(scores[scores > -np.inf]).all()
+
+
+def test_a_document_that_stands_twice_in_the_data_is_not_told_from_itself(tmp_path):
+    dataset = data("a", "a", "c")
+    (tmp_path / "r.run").write_text("q Q0 a 1 0.5 x\n")
+    with pytest.raises(DataError, match="stands there twice; a run cannot tell"):
+        read_run(tmp_path / "r.run", dataset)
+
+
+def test_runs_may_be_compressed(tmp_path):
+    (tmp_path / "r.csv.gz").write_bytes(gzip.compress(ROWS.encode() + b"q,a,1\nq,b,2\nq,c,3\n"))
+    (tmp_path / "r.run.gz").write_bytes(gzip.compress(b"q Q0 a 1 1 x\nq Q0 b 1 2 x\nq Q0 c 1 3 x"))
+    for name in ("r.csv.gz", "r.run.gz"):
+        assert read_run(tmp_path / name, data("a", "b", "c")).tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("rows", "name", "said"),
+    [
+        (5_000_000, "q", "unpacks to far more than tables of its"),
+        (1000, "q" * 1_000_000, "unpacks to far more than tables of its"),
+    ],
+)
+def test_a_table_that_unpacks_to_far_more_than_it_is_is_refused(tmp_path, rows, name, said):
+    shared = pa.DictionaryArray.from_arrays(np.zeros(rows, np.int8), [name])
+    table = pa.table({"query_id": shared, "doc_id": shared, "score": shared.indices})
+    pq.write_table(table, tmp_path / "r.parquet", compression="zstd")
+    with pytest.raises(DataError, match=said):
+        read_run(tmp_path / "r.parquet", data("a", "b", "c"))
+
+
+@pytest.mark.parametrize(
+    ("name", "row"), [("r.csv.gz", b"q,a,1\n"), ("r.run.gz", b"q Q0 a 1 1 x\n")]
+)
+def test_text_that_unpacks_to_far_more_than_it_is_is_refused(tmp_path, monkeypatch, name, row):
+    monkeypatch.setattr("dualrank.data.letor.source.UNPACKED_UNASKED", 1 << 16)
+    start = ROWS.encode() if ".csv" in name else b""
+    (tmp_path / name).write_bytes(gzip.compress(start + row * 1_000_000))
+    with pytest.raises(DataError, match="unpack to more than 200 times their size"):
+        read_run(tmp_path / name, data("a", "b", "c"))
