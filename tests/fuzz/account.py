@@ -35,6 +35,8 @@ class Account:
         """Go on, or begin anew if what is there came of other sources or of another seed."""
         head = {"seed": seed, "sources": _sources()}
         if self._head == head:
+            with self.path.open("a") as file:
+                file.write("\n")  # the last line may have been cut by a kill
             return False
         self.rows.clear()
         self._places.clear()
@@ -97,7 +99,7 @@ class Account:
 
 
 def _row(line: str) -> dict[str, Any] | None:
-    """A line of the account; None of one that was cut by a kill."""
+    """A line of the account; None of one that is empty or was cut by a kill."""
     try:
         row: dict[str, Any] = json.loads(line)
     except ValueError:
