@@ -171,7 +171,9 @@ def model(folder: Path) -> Any:
     found = dr.Model.load(folder)
     names = found.feature_names
     require(names is None or len(names) == found.scaler.input_count, "names of no features")
-    return _scores(found), _curve(found.propensity), names, found.kind, found.training
+    with using(folder):
+        scores = _scores(found)
+    return scores, _curve(found.propensity), names, found.kind, found.training
 
 
 def checkpoint(path: Path, ranker: str) -> Any:
