@@ -176,8 +176,9 @@ def model(folder: Path) -> Any:
     return scores, _curve(found.propensity), names, found.kind, found.training
 
 
-def checkpoint(path: Path, ranker: str) -> Any:
+def checkpoint(folder: Path, ranker: str) -> Any:
     """A training that goes on where it was, to its end."""
+    path = folder / "checkpoint.safetensors"
     try:
         found = trained(ranker, path)
     except SettingsError as error:  # numbers from which no training goes on
@@ -251,9 +252,9 @@ def results(path: Path) -> Any:
     return Results.read(path).model_dump()
 
 
-def beside_an_export(template: Path, target: str) -> Any:
+def beside_an_export(folder: Path, target: str) -> Any:
     """A template that its user has filled in, and that the next export keeps and looks into."""
-    out = template.with_name("model.json")
+    out = folder / "model.json"
     written = dr.export(exported(), target, out)
     require(written.sentence.isprintable(), "a sentence of several lines")
     return written.sentence.replace(str(out), "")
