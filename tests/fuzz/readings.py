@@ -27,6 +27,8 @@ from dualrank.reproduce.kept_runs import KeptRuns
 
 from .seeds import TASK, clicks, documents, exported, trained
 
+ROUNDING = 1e-5
+
 
 class NonsenseError(Exception):
     """What was read cannot be true."""
@@ -181,7 +183,7 @@ def checkpoint(folder: Path, ranker: str) -> Any:
     path = folder / "checkpoint.safetensors"
     try:
         found = trained(ranker, path)
-    except SettingsError as error:  # numbers from which no training goes on
+    except (DataError, SettingsError) as error:  # values from which no training goes on
         raise DataError(f"{path}: {error}") from error
     return _scores(found), _curve(found.propensity)
 
@@ -197,12 +199,12 @@ def click_model(path: Path) -> Any:
     table = found.relevance()
     for name in ("relevance", "low", "high"):
         values = table[name].to_numpy()
-        require((values >= 0) & (values <= 1), f"{name} that is no probability")
+        require((values >= -ROUNDING) & (values <= 1 + ROUNDING), f"{name} that is no probability")
     require(table["observations"].to_numpy() >= 1, "fewer observations than one")
     depth = min(found.fitted.depth, 4)
     shown = dr.RankedLists(clicks().lists.documents[:, :depth], clicks().lists.queries)
     likely = found.click_probabilities(shown, catalogue=clicks().catalogue)
-    require((likely >= 0) & (likely <= 1), "clicks that are no probability")
+    require((likely >= -ROUNDING) & (likely <= 1 + ROUNDING), "clicks that are no probability")
     return table.to_pydict(), likely.tolist()
 
 
