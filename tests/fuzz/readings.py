@@ -91,11 +91,12 @@ def ubi(queries: Path, events: Path) -> Any:
     return log(queries, events, event_kinds=kinds, max_bad_share=1.0)
 
 
-def _dataset(found: dr.Dataset, path: Path, missing: bool) -> Any:
+def _dataset(found: dr.Dataset, path: Path, *, missing: bool = False, trusted: bool = False) -> Any:
+    """Documents; features may be `missing`, and are not looked at where they are `trusted`."""
     require(np.diff(found.offsets) > 0, "a query without documents")
     require(found.offsets[-1] == len(found.features), "documents of no query")
-    require(~np.isinf(found.features), "an infinite feature")
-    require(missing or not np.isnan(found.features).any(), "a feature that is no number")
+    require(trusted or not np.isinf(found.features).any(), "an infinite feature")
+    require(trusted or missing or not np.isnan(found.features).any(), "no number as a feature")
     if found.grades is not None:
         require(np.isfinite(found.grades), "a grade that is no number")
         with using(path):
@@ -118,8 +119,11 @@ def features(path: Path) -> Any:
 
 
 def letor(path: Path, cache: bool = False) -> Any:
-    """LETOR text, or the cache that lies beside it."""
-    return _dataset(dr.read_letor(path, cache=cache), path, missing=False)
+    """LETOR text, or the cache that lies beside it.
+
+    To look at all numbers of a cache would take the time that it saves.
+    """
+    return _dataset(dr.read_letor(path, cache=cache), path, trusted=cache)
 
 
 def run(path: Path) -> Any:
@@ -133,7 +137,7 @@ def qrels(path: Path) -> Any:
     """Judgements beside documents."""
     found, missing = with_qrels(documents(), path)
     require(found.require_grades() >= 0, "a grade below 0")
-    return _dataset(found, path, missing=False), missing
+    return _dataset(found, path), missing
 
 
 def pairs(path: Path) -> Any:
