@@ -42,10 +42,12 @@ def main() -> int:
     settings = Settings(out / "seeds", out / "scratch", asked.seed, asked.seconds)
     if asked.only is not None:
         return _once(asked.only, settings)
-    account = Account(out, asked.seed)
+    account = Account(out)
     if asked.table:
         print(account.table() + "\n" + account.places(), end="")
         return int(account.faults > 0)
+    if account.begin(asked.seed):
+        shutil.rmtree(settings.seeds, ignore_errors=True)
     for module in LATE_IMPORTS:
         importlib.import_module(module)
     _build(settings.seeds)
@@ -100,12 +102,16 @@ def _once(only: str, settings: Settings) -> int:
 
 def _build(seeds: Path) -> None:
     """In a process of its own: workers are forked from one that has started no threads."""
-    shutil.rmtree(seeds, ignore_errors=True)
-    process = multiprocessing.get_context("fork").Process(target=build, args=(seeds,))
+    if seeds.exists():
+        return
+    unfinished = seeds.with_name("unfinished-seeds")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    process = multiprocessing.get_context("fork").Process(target=build, args=(unfinished,))
     process.start()
     process.join()
     if process.exitcode != 0:
         raise SystemExit("the whole files could not be written")
+    unfinished.rename(seeds)
 
 
 if __name__ == "__main__":

@@ -20,23 +20,30 @@ _ROOT = Path(__file__).parents[2]
 class Account:
     """The verdicts in `outcomes.jsonl`, and under `faults/` the files that were not withstood."""
 
-    def __init__(self, out: Path, seed: int) -> None:
+    def __init__(self, out: Path) -> None:
         self.path = out / "outcomes.jsonl"
         self._kept = out / "faults"
-        head = {"seed": seed, "sources": _sources()}
         self.rows: dict[tuple[str, int], dict[str, Any]] = {}
         self._places: Counter[tuple[str, str]] = Counter()
-        if self.path.exists():
-            first, *lines = self.path.read_text().splitlines() or ["{}"]
-            if json.loads(first) == head:
-                for line in lines:
-                    row = _row(line)
-                    if row is not None:
-                        self._note(row)
-        if not self.rows:  # of other sources or another seed, or new
-            shutil.rmtree(self._kept, ignore_errors=True)
-            out.mkdir(parents=True, exist_ok=True)
-            self.path.write_text(json.dumps(head) + "\n")
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        self._head, *rows = map(_row, lines or ["{}"])
+        for row in rows:
+            if row is not None:
+                self._note(row)
+
+    def begin(self, seed: int) -> bool:
+        """Go on, or begin anew if what is there came of other sources or of another seed."""
+        head = {"seed": seed, "sources": _sources()}
+        if self._head == head:
+            with self.path.open("a") as file:
+                file.write("\n")  # the last line may have been cut by a kill
+            return False
+        self.rows.clear()
+        self._places.clear()
+        shutil.rmtree(self._kept, ignore_errors=True)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps(head) + "\n")
+        return True
 
     def add(self, name: str, number: int, verdict: Verdict, folder: Path) -> None:
         """Note a verdict; of a fault the file is kept as well."""
@@ -92,7 +99,7 @@ class Account:
 
 
 def _row(line: str) -> dict[str, Any] | None:
-    """A line of the account; None of one that was cut by a kill."""
+    """A line of the account; None of one that is empty or was cut by a kill."""
     try:
         row: dict[str, Any] = json.loads(line)
     except ValueError:

@@ -41,7 +41,7 @@ def prepare(format: Format, seeds: Path, folder: Path, seed: int, number: int) -
     shutil.copytree(seeds / format.name, folder)
     files = sorted(f for pattern in format.files for f in folder.glob(pattern) if f.is_file())
     file = rng.choice(files)
-    other = rng.choice(_files(seeds)).read_bytes()
+    other = rng.choice(_others(seeds)).read_bytes()
     changed, how = mutate(rng, format.mutations_of(file), file.read_bytes(), other)
     file.write_bytes(changed)
     mended = False
@@ -80,8 +80,11 @@ def attack(name: str, seeds: Path, folder: Path, before: Any, seed: int, number:
 
 
 @cache
-def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
+def _others(seeds: Path) -> list[Path]:
+    """Files of other formats; not those whose names are drawn anew whenever they are written."""
+    drawn = ("letor-cache", "page-index")
+    folders = [folder for folder in seeds.iterdir() if folder.name not in drawn]
+    return sorted(path for folder in folders for path in folder.rglob("*") if path.is_file())
 
 
 def _refusal(folder: Path, error: DualrankError) -> Verdict:

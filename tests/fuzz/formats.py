@@ -16,7 +16,6 @@ from .structures import (
     ARRAY,
     JSON,
     JSON_LINES,
-    NOTED_PARQUET,
     PARQUET,
     TENSORS,
     gzipped,
@@ -41,8 +40,7 @@ class Format:
 
     `read` gives the meaning of a folder. With a `seal` a file carries a digest: whatever is changed
     must be noticed, unless the digest is mended too, which `seal` does as an attacker would. With
-    `may_lack_digest` it is removed instead, since files of earlier versions have none. `noted`
-    Parquet carries JSON in its metadata.
+    `may_lack_digest` it is removed instead, since files of earlier versions have none.
     """
 
     name: str
@@ -50,7 +48,6 @@ class Format:
     read: Callable[[Path], Any]
     seal: Callable[[Path], None] | None = None
     may_lack_digest: bool = False
-    noted: bool = False
 
     def vouched_for(self, folder: Path) -> bool:
         """Whether damage to what lies in the folder must be noticed."""
@@ -64,19 +61,18 @@ class Format:
             return gzipped(self.mutations_of(file.with_suffix("")))
         if file.suffix == ".zst":
             return zstandard(self.mutations_of(file.with_suffix("")))
-        return NOTED_PARQUET if self.noted else _MUTATIONS.get(file.suffix, BYTES)
+        return _MUTATIONS.get(file.suffix, BYTES)
 
 
-def _one(name: str, file: str, read: Callable[..., Any], **more: Any) -> Format:
+def _one(name: str, file: str, read: Callable[[Path], Any]) -> Format:
     """A format of one file."""
-    own = {key: more.pop(key) for key in ("may_lack_digest", "noted") if key in more}
-    seal = more.pop("seal", None)
+    return Format(name, (file,), lambda at: read(at / file))
+
+
+def _digested(name: str, file: str, read: Callable[[Path], Any]) -> Format:
+    """A format of one file, which carries a digest unless an earlier version wrote it."""
     return Format(
-        name,
-        (file,),
-        lambda folder: read(folder / file, **more),
-        None if seal is None else lambda folder: seal(folder / file),
-        **own,
+        name, (file,), lambda at: read(at / file), lambda at: seals.without_digest(at / file), True
     )
 
 
@@ -88,7 +84,6 @@ def _ubi(name: str, queries: str, events: str) -> Format:
 def _formats() -> list[Format]:
     log = partial(readings.log, contexts=["device"], event_kinds=["purchase"])
     tolerant = partial(log, max_bad_share=1.0)
-    optional: dict[str, Any] = {"seal": seals.without_digest, "may_lack_digest": True}
     return [
         _one("log-parquet", "log.parquet", tolerant),
         _one("log-csv", "log.csv", log),
@@ -99,8 +94,8 @@ def _formats() -> list[Format]:
         _ubi("ubi-jsonl", "queries.jsonl", "events.jsonl"),
         _ubi("ubi-parquet", "queries.parquet", "events.parquet"),
         _ubi("ubi-bulk", "ubi.ndjson", "ubi.ndjson"),
-        _one("reduced-log", "log.parquet", readings.log, noted=True, **optional),
-        _one("reduced-log-first-cut", "log.parquet", readings.log, noted=True),
+        _digested("reduced-log", "log.parquet", readings.log),
+        _one("reduced-log-first-cut", "log.parquet", readings.log),
         _one("features-columns", "features.parquet", readings.features),
         _one("features-lists", "features.parquet", readings.features),
         _one("letor", "data.txt", readings.letor),
@@ -130,12 +125,11 @@ def _formats() -> list[Format]:
             for kind in (*RANKERS, "first-cut")
         ),
         *(
-            _one(
+            Format(
                 f"checkpoint-{kind}",
-                "checkpoint.safetensors",
-                readings.checkpoint,
-                ranker=kind,
-                seal=seals.checkpoint,
+                ("checkpoint.safetensors",),
+                partial(readings.checkpoint, ranker=kind),
+                seals.checkpoint,
             )
             for kind in CHECKPOINTS
         ),
@@ -144,17 +138,11 @@ def _formats() -> list[Format]:
             for name in ("propensity-click-through", "propensity-by-device")
         ),
         *(
-            _one(
-                f"click-model-{name}-{end}",
-                f"model.{end}",
-                readings.click_model,
-                noted=end == "parquet",
-                **optional,
-            )
+            _digested(f"click-model-{name}-{end}", f"model.{end}", readings.click_model)
             for name in CLICK_MODELS
             for end in ("parquet", "json")
         ),
-        _one("click-model-first-cut", "model.parquet", readings.click_model, noted=True),
+        _one("click-model-first-cut", "model.parquet", readings.click_model),
         *(_one(f"user-{name}", "user.json", readings.user) for name in ("dbn", "ubm")),
         _one("warc", "pages.warc", readings.pages),
         _one("warc-gz", "pages.warc.gz", readings.pages),
@@ -173,7 +161,11 @@ def _formats() -> list[Format]:
         ),
         _one("results", "results.json", readings.results),
         *(
-            _one(f"export-{target}", f"model.{ending}", readings.beside_an_export, target=target)
+            Format(
+                f"export-{target}",
+                (f"model.{ending}",),
+                partial(readings.beside_an_export, target=target),
+            )
             for target, ending in EXPORTS.items()
         ),
     ]

@@ -27,6 +27,8 @@ from dualrank.reproduce.kept_runs import KeptRuns
 
 from .seeds import TASK, clicks, documents, exported, trained
 
+ROUNDING = 1e-5
+
 
 class NonsenseError(Exception):
     """What was read cannot be true."""
@@ -89,11 +91,12 @@ def ubi(queries: Path, events: Path) -> Any:
     return log(queries, events, event_kinds=kinds, max_bad_share=1.0)
 
 
-def _dataset(found: dr.Dataset, path: Path, missing: bool) -> Any:
+def _dataset(found: dr.Dataset, path: Path, *, missing: bool = False, trusted: bool = False) -> Any:
+    """Documents; features may be `missing`, and are not looked at where they are `trusted`."""
     require(np.diff(found.offsets) > 0, "a query without documents")
     require(found.offsets[-1] == len(found.features), "documents of no query")
-    require(~np.isinf(found.features), "an infinite feature")
-    require(missing or not np.isnan(found.features).any(), "a feature that is no number")
+    require(trusted or not np.isinf(found.features).any(), "an infinite feature")
+    require(trusted or missing or not np.isnan(found.features).any(), "no number as a feature")
     if found.grades is not None:
         require(np.isfinite(found.grades), "a grade that is no number")
         with using(path):
@@ -116,8 +119,11 @@ def features(path: Path) -> Any:
 
 
 def letor(path: Path, cache: bool = False) -> Any:
-    """LETOR text, or the cache that lies beside it."""
-    return _dataset(dr.read_letor(path, cache=cache), path, missing=False)
+    """LETOR text, or the cache that lies beside it.
+
+    To look at all numbers of a cache would take the time that it saves.
+    """
+    return _dataset(dr.read_letor(path, cache=cache), path, trusted=cache)
 
 
 def run(path: Path) -> Any:
@@ -131,7 +137,7 @@ def qrels(path: Path) -> Any:
     """Judgements beside documents."""
     found, missing = with_qrels(documents(), path)
     require(found.require_grades() >= 0, "a grade below 0")
-    return _dataset(found, path, missing=False), missing
+    return _dataset(found, path), missing
 
 
 def pairs(path: Path) -> Any:
@@ -171,14 +177,17 @@ def model(folder: Path) -> Any:
     found = dr.Model.load(folder)
     names = found.feature_names
     require(names is None or len(names) == found.scaler.input_count, "names of no features")
-    return _scores(found), _curve(found.propensity), names, found.kind, found.training
+    with using(folder):
+        scores = _scores(found)
+    return scores, _curve(found.propensity), names, found.kind, found.training
 
 
-def checkpoint(path: Path, ranker: str) -> Any:
+def checkpoint(folder: Path, ranker: str) -> Any:
     """A training that goes on where it was, to its end."""
+    path = folder / "checkpoint.safetensors"
     try:
         found = trained(ranker, path)
-    except SettingsError as error:  # numbers from which no training goes on
+    except (DataError, SettingsError) as error:  # values from which no training goes on
         raise DataError(f"{path}: {error}") from error
     return _scores(found), _curve(found.propensity)
 
@@ -194,12 +203,12 @@ def click_model(path: Path) -> Any:
     table = found.relevance()
     for name in ("relevance", "low", "high"):
         values = table[name].to_numpy()
-        require((values >= 0) & (values <= 1), f"{name} that is no probability")
+        require((values >= -ROUNDING) & (values <= 1 + ROUNDING), f"{name} that is no probability")
     require(table["observations"].to_numpy() >= 1, "fewer observations than one")
     depth = min(found.fitted.depth, 4)
     shown = dr.RankedLists(clicks().lists.documents[:, :depth], clicks().lists.queries)
     likely = found.click_probabilities(shown, catalogue=clicks().catalogue)
-    require((likely >= 0) & (likely <= 1), "clicks that are no probability")
+    require((likely >= -ROUNDING) & (likely <= 1 + ROUNDING), "clicks that are no probability")
     return table.to_pydict(), likely.tolist()
 
 
@@ -249,9 +258,9 @@ def results(path: Path) -> Any:
     return Results.read(path).model_dump()
 
 
-def beside_an_export(template: Path, target: str) -> Any:
+def beside_an_export(folder: Path, target: str) -> Any:
     """A template that its user has filled in, and that the next export keeps and looks into."""
-    out = template.with_name("model.json")
+    out = folder / "model.json"
     written = dr.export(exported(), target, out)
     require(written.sentence.isprintable(), "a sentence of several lines")
     return written.sentence.replace(str(out), "")

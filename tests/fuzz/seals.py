@@ -43,8 +43,9 @@ def cache(folder: Path) -> None:
     manifest(path)
 
 
-def checkpoint(path: Path) -> None:
+def checkpoint(folder: Path) -> None:
     """The header has the digest of the tensors and values that are there now."""
+    path = folder / "checkpoint.safetensors"
     data = path.read_bytes()
     length = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + length])["__metadata__"]

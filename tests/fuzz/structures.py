@@ -235,8 +235,7 @@ def _unzstd(data: bytes) -> bytes:
 
 JSON: tuple[Mutation, ...] = (*TEXT, *(json_value,) * 12)
 JSON_LINES: tuple[Mutation, ...] = (*TEXT, *(json_line_value,) * 12)
-PARQUET: tuple[Mutation, ...] = (*BYTES, *(parquet_value, parquet_column) * 4)
-NOTED_PARQUET: tuple[Mutation, ...] = (*PARQUET, *(parquet_value, parquet_note) * 3)
+PARQUET: tuple[Mutation, ...] = (*BYTES, *(parquet_value, parquet_column, parquet_note) * 4)
 TENSORS: tuple[Mutation, ...] = (*BYTES, *(tensor_header, tensor_number) * 4)
 ARCHIVE: tuple[Mutation, ...] = (*BYTES, *(array_of_archive,) * 8)
 ARRAY: tuple[Mutation, ...] = (*BYTES, *(array_header,) * 3)

@@ -15,7 +15,8 @@ QUICK = [name for name in FORMATS if name not in SLOW]
 
 @pytest.mark.parametrize(("names", "mutations"), [(SLOW, 8), (QUICK, 30)], ids=["logs", "others"])
 def test_mutated_files_are_read_or_refused_by_a_sentence(names, mutations, tmp_path):
-    asked = ["--mutations", mutations, "--processes", 1, "--out", tmp_path, "--formats", *names]
+    limits = ["--mutations", mutations, "--processes", 1, "--seconds", 60]
+    asked = [*limits, "--out", tmp_path, "--formats", *names]
     done = subprocess.run(
         [sys.executable, "-m", "tests.fuzz", *map(str, asked)],
         cwd=Path(__file__).parents[2],
