@@ -143,8 +143,8 @@ def read_json(
 def parse_json(text: str | bytes, *, bits: int = 64, constants: bool = False) -> Any:
     """What JSON says, with numbers that arrays can hold; a ValueError with the reason else.
 
-    No name stands twice in an object. Whole numbers have at most `bits` bits, others are finite; `constants` lets NaN and Infinity
-    pass, which are no JSON, and which files of earlier versions may have.
+    No name stands twice in an object. Whole numbers have at most `bits` bits, others are finite;
+    `constants` lets NaN and Infinity pass, which are no JSON, and which earlier versions wrote.
     """
 
     def whole(digits: str) -> int:

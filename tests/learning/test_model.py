@@ -147,7 +147,7 @@ def test_every_truncated_manifest_is_refused(folder):
     whole = path.read_bytes().rstrip()
     for length in range(0, len(whole), 5):
         path.write_bytes(whole[:length])
-        with pytest.raises(CheckpointError, match=r"manifest\.json: not readable as JSON"):
+        with pytest.raises(CheckpointError, match=r"manifest\.json: not JSON"):
             Model.load(folder)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dualrank.clicks.browsing import Pages
-from dualrank.clicks.models.counting import Floats, displays
+from dualrank.clicks.models.counting import Floats, displays, require_countable
 from dualrank.clicks.models.em import EM, Prior
 from dualrank.clicks.models.files import write_fitted
 from dualrank.clicks.models.fitted import Fitted, Layout
@@ -21,7 +21,7 @@ from dualrank.clicks.sampling import sample_sessions
 from dualrank.data.catalogue import Catalogue
 from dualrank.data.click_log import ClickLog
 from dualrank.data.lists import RankedLists
-from dualrank.errors import DataError, SettingsError
+from dualrank.errors import SettingsError
 
 SURE = 1e-6
 """No click is held to be more certain than this: one surprise must not cost infinitely much."""
@@ -72,8 +72,7 @@ class ClickModel(ABC):
 
     def fit(self, log: ClickLog) -> Self:
         """Read the parameters off a log."""
-        if log.sessions == 0:
-            raise DataError("the log has no sessions to fit a click model on")
+        require_countable(log)
         self.fitted = self._fit(log)
         return self
 

@@ -6,8 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualrank.data.click_log import ClickLog
+from dualrank.errors import DataError
 
 Floats = NDArray[np.float64]
+
+MOST_SESSIONS = 2**53
+"""Up to here a float holds every whole number."""
 
 
 def tally(index: NDArray[np.integer], weights: ArrayLike, size: int) -> Floats:
@@ -18,6 +22,18 @@ def tally(index: NDArray[np.integer], weights: ArrayLike, size: int) -> Floats:
 def ratio(part: Floats, whole: Floats, otherwise: float = 0.0) -> Floats:
     """part / whole, and `otherwise` where there is no whole."""
     return np.divide(part, whole, out=np.full_like(whole, otherwise), where=whole > 0)
+
+
+def require_countable(log: ClickLog) -> None:
+    """Refuse a log without sessions, or with more than can be added up exactly."""
+    total = float(log.counts.sum(dtype=np.float64))
+    if total == 0:
+        raise DataError("the log has no sessions to learn from")
+    if total > MOST_SESSIONS or log.counts.min() < 0:
+        raise DataError(
+            f"the log counts {total:.3g} sessions; from 1 to {MOST_SESSIONS:.3g} can be added up, "
+            "each row of it at least 0: its counts are damaged"
+        )
 
 
 def pair_count(log: ClickLog) -> int:

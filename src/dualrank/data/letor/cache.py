@@ -24,7 +24,7 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.letor.arrays import open_arrays
 from dualrank.data.letor.rules import Declared
 from dualrank.data.letor.source import SourceFile, SourceState
-from dualrank.storage import atomic_file, sha256_of_file
+from dualrank.storage import MOST_JSON, atomic_file, parse_json, read_file, sha256_of_file
 
 FORMAT = 2
 ABANDONED_AFTER_SECONDS = 86_400
@@ -60,7 +60,7 @@ class LetorCache:
         """The data set, if there is a whole cache of what the source holds now."""
         for _ in range(2):  # A second time, should another process have just replaced it.
             try:
-                manifest = json.loads(self._manifest.read_bytes())
+                manifest = self._read_manifest()
                 if not self._is_current(manifest):
                     return None
                 directory = self.folder / Path(manifest["directory"]).name
@@ -101,7 +101,7 @@ class LetorCache:
         """
         replaced = None
         with suppress(OSError, ValueError, KeyError, TypeError):
-            replaced = json.loads(self._manifest.read_bytes())["directory"]
+            replaced = self._read_manifest()["directory"]
         try:
             if SourceState.of(self.source.stat()) != source.state:
                 self.discard(directory)
@@ -125,6 +125,9 @@ class LetorCache:
         shutil.rmtree(directory, ignore_errors=True)
         with suppress(OSError):
             self.folder.rmdir()
+
+    def _read_manifest(self) -> Any:
+        return parse_json(read_file(self._manifest, MOST_JSON))
 
     def _write_manifest(self, manifest: dict[str, Any]) -> None:
         with atomic_file(self._manifest, durable=False) as file:
