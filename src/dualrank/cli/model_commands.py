@@ -44,7 +44,7 @@ def rank(
         write_run(out, dataset, scores)
     told = hardly_any_differ(scores, dataset.query_of_document)
     if told is not None:
-        logger.warning("%s: %s of one query", model, told)
+        logger.warning("%s: %s", model, told)
     summary = {"run": str(out), "queries": len(dataset), "documents": dataset.document_count}
     answer(as_json, summary, f"{out}: {len(dataset)} queries, {dataset.document_count} documents")
 

@@ -77,14 +77,16 @@ def tied_share(scores: Scores, groups: NDArray[np.integer], nearly: float = NEAR
     return _pairs(runs) / pairs if pairs else 0.0
 
 
-def hardly_any_differ(scores: Scores, groups: NDArray[np.integer]) -> str | None:
-    """A warning in words, where most documents of a query or list have one score."""
-    share = tied_share(scores, groups)
+def hardly_any_differ(scores: Scores, groups: NDArray[np.integer] | None = None) -> str | None:
+    """A warning in words, where most documents (of a query, by `groups`) have one score."""
+    alone = np.zeros(len(scores), np.int64) if groups is None else groups
+    share = tied_share(scores, alone)
     if share < MOST_TIED:
         return None
+    of = "documents" if groups is None else "documents of one query"
     return (
-        f"this ranker tells hardly any documents apart: {_percent(share)} of all pairs of "
-        "documents have equal scores"
+        f"this ranker tells hardly any documents apart: {_percent(share)} of all pairs of {of} "
+        "have equal scores"
     )
 
 

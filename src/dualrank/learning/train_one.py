@@ -116,6 +116,11 @@ def train_one(
         ranker = ranker.plus(material.ground.model.ranker, worth / material.ground.scale)
         described["worth_of_ground"] = worth
     warnings = check_trained(ranker, scaler, dataset, source.lists, advice_for(plan))
+    if history.left_out:
+        warnings.append(
+            f"{history.left_out} of {loop.steps} steps were left out, since what they would have "
+            f"added was not finite: {advice_for(plan)}"
+        )
     if warnings:
         described["warnings"] = warnings
     return Model(ranker, scaler, learned, dataset.feature_names, described, plan.ranker.kind)

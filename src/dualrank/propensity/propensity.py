@@ -136,8 +136,8 @@ def _count(value: Any, what: str) -> int:
     """A whole number from 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
         raise DataError(f"{what} are a whole number, not {value!r:.40}")
-    if value < 0:
-        raise DataError(f"{what} are 0 or more, not {value:g}")
+    if not 0 <= value <= 2**53:
+        raise DataError(f"{what} are 0 or more, and can be counted; not {value:g}")
     return int(value)
 
 
