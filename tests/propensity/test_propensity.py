@@ -139,6 +139,8 @@ def test_contexts_without_curves_are_refused(tmp_path, contexts):
         ('{"examination": [1, 0.5], "support": [3]}', "support is given for 1 positions"),
         ('{"examination": [1, 0.5], "low": [1, -2], "high": [1, 1]}', "low of position 2 is -2"),
         ('{"examination": [1, 0.5], "low": [1, 0.9], "high": [1, 0.2]}', "position 2 is above"),
+        ('{"examination": [1e-320, 1.0]}', "position 2 is inf times that of the first"),
+        ('{"examination": [1e300, 1e-300]}', "position 2 is 0 times that of the first"),
         ("[" * 100_000, "nested too deeply"),
     ],
 )

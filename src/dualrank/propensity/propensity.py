@@ -15,6 +15,8 @@ from dualrank.errors import DataError
 from dualrank.evaluation.propensity_error import require_examination
 from dualrank.storage import parse_json, read_json, write_text
 
+LEAST = 1e-300
+"""The least relative examination that has an inverse."""
 NORMAL_95 = 1.959964
 """Standard errors on either side of a 95% interval."""
 
@@ -43,7 +45,15 @@ class Propensity:
     def of(cls, examination: ArrayLike, method: str = "given", sessions: int = 0) -> Propensity:
         """A propensity from examination probabilities on any common scale."""
         values = require_examination(examination)
-        return cls(values / values[0], method, sessions)
+        with np.errstate(over="ignore", under="ignore"):
+            relative = values / values[0]
+        beyond = np.flatnonzero(~(np.isfinite(relative) & (relative >= LEAST)))
+        if len(beyond):
+            raise DataError(
+                f"examination of position {beyond[0] + 1} is {relative[beyond[0]]:g} times that of "
+                "the first position, which no weight can make up for"
+            )
+        return cls(relative, method, sessions)
 
     @property
     def depth(self) -> int:

@@ -84,7 +84,8 @@ def read_fitted(path: Path) -> tuple[str, Fitted]:
         _check_table(table)
         return str(head["model"]), _fitted(head, table)
     except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
+        why = str(error.strerror or error).partition("\n")[0]
+        raise DataError(f"{path}: cannot be read: {why}") from error
     except DualrankError as error:
         named = str(error).startswith(str(path))
         raise DataError(str(error) if named else f"{path}: {error}") from error
