@@ -175,8 +175,8 @@ def _not_comparable(training: dict[str, Any]) -> str:
     if isinstance(training["validation"], str):
         return ""
     part = training.get("auto", {}).get("weights")
-    of = f" of {next(iter(part))}" if part else ""
-    return f"{of} (comparable between steps of one training, not between methods)"
+    of = f"of {next(iter(part))}, the largest part; " if part else ""
+    return f" ({of}comparable between steps of one training, not between methods)"
 
 
 @contextmanager

@@ -112,10 +112,8 @@ class Model:
         try:
             scaler = Scaler.from_dict(manifest["scaler"])
             _check_names(names, manifest.get("feature_count"), scaler)
-            if issubclass(settings.makes, Network):
-                check_sizes(description["sizes"], scaler.output_count, len(contents[RANKER]))
-            elif ranker is None and description["inputs"] != scaler.output_count:
-                raise ValueError("its ranker knows other features than its scaling")
+            if settings is RANKERS.get(kind):
+                _check_shape(description, settings, scaler.output_count, len(contents[RANKER]))
             restored = settings.restore(description)
             restored.predict(np.zeros((1, scaler.output_count), np.float32))
         except _DAMAGE as error:
@@ -155,6 +153,16 @@ def require_values(features: NDArray[np.floating], names: Sequence[str] | None, 
             f"feature {name} is missing in {int(missing[:, column].sum())} of {len(features)} "
             f"documents; a ranker of kind {kind} needs all values: fill them, or train trees"
         )
+
+
+def _check_shape(
+    description: dict[str, Any], settings: type[RankerSettings], inputs: int, room: int
+) -> None:
+    """Refuse a ranker of dualrank's own that would be larger than its file, or knows too much."""
+    if settings.makes is Network:
+        check_sizes(description["sizes"], inputs, room)
+    elif description["inputs"] != inputs:
+        raise ValueError("its ranker knows other features than its scaling")
 
 
 def _check_names(names: list[Any] | None, count: Any, scaler: Scaler) -> None:
