@@ -72,7 +72,7 @@ class ClickModel(ABC):
 
     def fit(self, log: ClickLog) -> Self:
         """Read the parameters off a log."""
-        require_countable(log)
+        require_countable(log, "fit a click model on")
         self.fitted = self._fit(log)
         return self
 

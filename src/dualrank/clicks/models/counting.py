@@ -24,15 +24,15 @@ def ratio(part: Floats, whole: Floats, otherwise: float = 0.0) -> Floats:
     return np.divide(part, whole, out=np.full_like(whole, otherwise), where=whole > 0)
 
 
-def require_countable(log: ClickLog) -> None:
+def require_countable(log: ClickLog, use: str = "learn from") -> None:
     """Refuse a log without sessions, or with more than can be added up exactly."""
-    total = float(log.counts.sum(dtype=np.float64))
+    total = float(np.abs(log.counts.astype(np.float64)).sum())
     if total == 0:
-        raise DataError("the log has no sessions to learn from")
-    if total > MOST_SESSIONS or log.counts.min() < 0:
+        raise DataError(f"the log has no sessions to {use}")
+    if total > MOST_SESSIONS:
         raise DataError(
-            f"the log counts {total:.3g} sessions; from 1 to {MOST_SESSIONS:.3g} can be added up, "
-            "each row of it at least 0: its counts are damaged"
+            f"the log counts {total:.3g} sessions, and only up to {MOST_SESSIONS:.3g} can be added "
+            "up: its counts are damaged"
         )
 
 
