@@ -290,16 +290,16 @@ class Loop:
         self.history.left_out = self.ranker.left_out + self.correction.left_out
         if self.history.left_out:
             logger.warning("left out %d steps with infinite gradients", self.history.left_out)
-        if self.ranker.left_out >= self.steps:
-            raise SettingsError(
-                f"each of the {self.steps} steps was left out, since its gradient was not finite: "
-                "nothing was learned; scale the features, or lower the learning rate"
-            )
         if not self.ranker.is_finite():
             raise SettingsError(
                 "the solution is no finite number: scale the features"
                 if self.ranker.at_once
                 else f"training diverged at learning rate {self.settings.rate:g}; lower it"
+            )
+        if self.ranker.left_out >= self.steps:
+            raise SettingsError(
+                f"each of the {self.steps} steps was left out, since its gradient was not finite: "
+                "nothing was learned; scale the features, or lower the learning rate"
             )
         if self._best is None:
             self.history.best_step = self.steps
