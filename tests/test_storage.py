@@ -4,10 +4,21 @@ import errno
 import hashlib
 import os
 import secrets
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from dualrank.storage import atomic_file, sha256_of_file, write_text
+from dualrank.errors import DataError, SettingsError
+from dualrank.storage import (
+    LOCK,
+    atomic_file,
+    read_json,
+    sha256_of_file,
+    write_text,
+    writing_alone,
+)
 
 
 @pytest.fixture
@@ -120,4 +131,91 @@ def test_a_full_disk_is_named_by_the_file_that_was_to_be_written(tmp_path, numbe
     with pytest.raises(OSError, match="file") as caught, atomic_file(path):
         raise OSError(number, os.strerror(number))
     assert (caught.value.errno, caught.value.filename) == (number, str(path))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (b"\xff\xfe", "utf-8"),
+        (b"[" * 200_000, "nested too deeply"),
+        (b'{"a": ' * 200_000, "nested too deeply"),
+        (b"NaN", "NaN is no number"),
+        (b"[-Infinity]", "-Infinity is no number"),
+        (b"[1e999]", "1e999 is larger than any float"),
+        (b"[" + b"9" * 50_000 + b"]", "has more than 64 bits"),
+        (b"[18446744073709551616]", "has more than 64 bits"),
+        (b'{"a": 1, "a": 2}', "names 'a' twice"),
+        (b"{", "not JSON"),
+    ],
+)
+def test_json_that_no_array_can_hold_is_refused_in_one_sentence(tmp_path, text, reason):
+    path = tmp_path / "file.json"
+    path.write_bytes(text)
+    with pytest.raises(DataError, match=reason) as told:
+        read_json(path)
+    assert str(told.value).startswith(str(path))
+    assert len(str(told.value)) < 400
+
+
+def test_only_regular_files_of_a_sane_size_are_read(tmp_path):
+    pipe, long = tmp_path / "pipe", tmp_path / "long"
+    os.mkfifo(pipe)
+    long.write_bytes(b"1" * 100)
+    for path, reason in (
+        (pipe, "not a regular file"),
+        (tmp_path, "directory"),
+        (tmp_path / "none", "No such file"),
+        (Path("/dev/zero"), "not a regular file"),
+    ):
+        with pytest.raises(DataError, match=reason):
+            read_json(path)
+    with pytest.raises(DataError, match="100 bytes, more than the 99"):
+        read_json(long, most=99)
+
+
+def test_names_do_not_lead_out_of_a_folder(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "own").write_text("1")
+    (folder / "link").symlink_to("own")
+    (tmp_path / "other").write_text("2")
+    (folder / "out").symlink_to(tmp_path / "other")
+    assert read_json(folder / "own", within=folder) == 1
+    assert read_json(folder / "link", within=folder) == 1
+    for name in ("out", "../other", str(tmp_path / "other")):
+        with pytest.raises(DataError, match="leads out of"):
+            read_json(folder / name, within=folder)
+
+
+def test_a_directory_has_one_writer(tmp_path):
+    folder = tmp_path / "a" / "b"
+    with writing_alone(folder):
+        with (
+            pytest.raises(SettingsError, match=f"process {os.getpid()} is writing here"),
+            writing_alone(folder),
+        ):
+            pass
+        (folder / "file").write_text("")
+    assert [entry.name for entry in folder.iterdir()] == ["file"]
+    with writing_alone(folder):
+        pass
+    assert [entry.name for entry in folder.iterdir()] == ["file"]
+
+
+def test_a_directory_that_nothing_was_written_into_is_removed(tmp_path):
+    with pytest.raises(ValueError, match="refused"), writing_alone(tmp_path / "a" / "b"):
+        raise ValueError("refused")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_writer_holds_nothing(tmp_path):
+    code = (
+        "import os, sys, pathlib; from dualrank.storage import writing_alone\n"
+        "with writing_alone(pathlib.Path(sys.argv[1])): os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
+    assert [entry.name for entry in tmp_path.iterdir()] == [LOCK]
+    with writing_alone(tmp_path):
+        assert (tmp_path / LOCK).read_text() == f"{os.getpid()}\n"
     assert list(tmp_path.iterdir()) == []

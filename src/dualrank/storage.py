@@ -1,21 +1,32 @@
-"""Files that are either whole or not there."""
+"""Files that are either whole or not there, written by one process at a time, and read with care.
+
+What dualrank reads of its own may have been cut, changed, or made up by somebody else: names that a
+file gives are not followed out of its folder, and JSON brings no number that arrays cannot hold.
+"""
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import json
+import math
 import os
 import secrets
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
-from dualrank.errors import SettingsError
+from dualrank.errors import DataError, DualrankError, SettingsError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+LOCK = ".dualrank.lock"
+"""In a directory that somebody is writing: who that is."""
+MOST_JSON = 1 << 26
+"""Bytes of JSON that are read where nothing else is said."""
 _FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
@@ -102,3 +113,148 @@ def sha256_of_file(path: Path) -> str:
     """The sha256 of a file's bytes, as hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_file(path: Path, most: int, *, within: Path | None = None) -> bytes:
+    """The bytes of a regular file of at most `most` of them; an OSError that says what it is else.
+
+    Devices and pipes may never end. With `within`, a file that lies outside of that folder is
+    refused: it may be a link, or its name may lead there.
+    """
+    if within is not None and not path.resolve().is_relative_to(within.resolve()):
+        raise OSError(errno.EPERM, f"it leads out of {within}", str(path))
+    # Opening a pipe would wait for somebody to write into it.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    opened = os.open(path, flags)
+    try:
+        found = os.fstat(opened)
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        if found.st_size > most:
+            what = f"it has {found.st_size:,} bytes, more than the {most:,} of such a file"
+            raise OSError(errno.EFBIG, what, str(path))
+        with os.fdopen(opened, "rb", closefd=False) as file:
+            return file.read(found.st_size)
+    finally:
+        os.close(opened)
+
+
+def read_json(
+    path: Path,
+    error: type[DualrankError] = DataError,
+    *,
+    most: int = MOST_JSON,
+    within: Path | None = None,
+    constants: bool = False,
+) -> Any:
+    """What a JSON file holds; `error` in one sentence where it cannot be read or is none."""
+    try:
+        text = read_file(path, most, within=within)
+    except OSError as problem:
+        raise error(f"{path}: cannot be read: {problem.strerror or problem}") from problem
+    try:
+        return parse_json(text, constants=constants)
+    except ValueError as problem:
+        raise error(f"{path}: not JSON: {problem}") from problem
+
+
+def parse_json(text: str | bytes, *, bits: int = 64, constants: bool = False) -> Any:
+    """What JSON says, with numbers that arrays can hold; a ValueError with the reason else.
+
+    No name stands twice in an object. Whole numbers have at most `bits` bits, others are finite;
+    `constants` lets NaN and Infinity pass, which are no JSON, and which earlier versions wrote.
+    """
+
+    def whole(digits: str) -> int:
+        # Numbers of thousands of digits take long to read, and Python refuses the longest.
+        if len(digits) > bits or (number := int(digits)).bit_length() > bits:
+            raise ValueError(f"the number {_start(digits)} has more than {bits} bits")
+        return number
+
+    def real(digits: str) -> float:
+        number = float(digits)
+        if not math.isfinite(number):
+            raise ValueError(f"the number {_start(digits)} is larger than any float")
+        return number
+
+    def refuse(name: str) -> NoReturn:
+        raise ValueError(f"{name} is no number in JSON")
+
+    try:
+        return json.loads(
+            text if isinstance(text, str) else text.decode("utf-8"),
+            parse_int=whole,
+            parse_float=real,
+            parse_constant=float if constants else refuse,
+            object_pairs_hook=_distinct,
+        )
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"it names {_start(twice)!r} twice")
+    return found
+
+
+def _start(digits: str) -> str:
+    return digits if len(digits) <= 24 else f"{digits[:20]}…"
+
+
+@contextmanager
+def writing_alone(folder: Path) -> Iterator[None]:
+    """Hold a directory that nobody else may write meanwhile, made if it is not there.
+
+    The system lets go of it when the process ends, however that is. What was made for nothing,
+    because the work was refused or failed before it wrote something, is removed again.
+    """
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    held = _lock(folder)
+    try:
+        yield
+    finally:
+        if held is not None:
+            # Removed while it is held: who waits in between would lock a file without a name.
+            with suppress(OSError):
+                (folder / LOCK).unlink()
+            os.close(held)
+        with suppress(OSError):
+            for each in made:
+                each.rmdir()
+
+
+def _lock(folder: Path) -> int | None:
+    """The lock of a directory; None where the system has none."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    path = folder / LOCK
+    while True:
+        held = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            who = os.read(held, 32).decode("ascii", "replace").strip() or "unknown"
+            os.close(held)
+            raise SettingsError(
+                f"{folder}: process {who} is writing here; wait for its end, or choose another "
+                "directory"
+            ) from error
+        except OSError:  # Some network file systems have no locks.
+            os.close(held)
+            return None
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(held), os.stat(path)):
+                break
+        os.close(held)  # The one before has just removed it.
+    os.ftruncate(held, 0)
+    os.write(held, f"{os.getpid()}\n".encode())
+    return held

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,9 @@ from dualrank.learning.loop import Progress
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
 from dualrank.learning.tensorboard import event_files, require_tensorboard
-from dualrank.learning.workers import workers_of_torchrun
+from dualrank.learning.workers import leads_torchrun, workers_of_torchrun
 from dualrank.report import training_verdict, write_training_report
-from dualrank.storage import write_text
+from dualrank.storage import write_text, writing_alone
 
 Bars = Callable[[str], AbstractContextManager[Progress]]
 COMPARED = "twin"
@@ -90,7 +90,8 @@ def train(
     With `compare` the same ranker is trained without correction, and queries that neither was
     trained on tell whether the correction gains; `diagnosis` uses the same rankers and queries.
     `out` gets the model directory with `report.html`, `diagnosis.json`, and the compared ranker
-    in `twin/`. An interrupted run goes on from its checkpoint there, unless `resume` is false.
+    in `twin/`; no other training may write there meanwhile. An interrupted run goes on from its
+    checkpoint there, unless `resume` is false.
     Under `torchrun` all workers call this alike. `bars` shows progress: a function from the name of
     a piece of work to a context manager that gives what hears of it.
     """
@@ -102,21 +103,35 @@ def train(
     if tensorboard:
         require_tensorboard()
     folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
-    if not resume:
-        _remove_checkpoints(folder)
-    dataset = _features(features, bars)
-    click_log = _log(log, dataset, plan, reading or LogOptions(), bars)
-    if judged is not None:
-        known = {"count": dataset.feature_count, "names": dataset.feature_names}
-        plan = replace(plan, validation=_features(judged, bars, max_grade=max_grade, **known))
-    with workers_of_torchrun() as workers:
-        if workers.leads:
-            warn_of_leakage(click_log, dataset, plan.settings.seed)
-        work = _Work(click_log, dataset, folder, bars, tensorboard and workers.leads)
-        models, model = work.train_models(plan, compare)
-    if not workers.leads:
-        return Training(model, click_log, is_written=False)
+    with writing_alone(folder) if leads_torchrun() else nullcontext():
+        if not resume and leads_torchrun():
+            _remove_checkpoints(folder)
+        dataset = _features(features, bars)
+        click_log = _log(log, dataset, plan, reading or LogOptions(), bars)
+        if judged is not None:
+            known = {"count": dataset.feature_count, "names": dataset.feature_names}
+            plan = replace(plan, validation=_features(judged, bars, max_grade=max_grade, **known))
+        with workers_of_torchrun() as workers:
+            if workers.leads:
+                warn_of_leakage(click_log, dataset, plan.settings.seed)
+            work = _Work(click_log, dataset, folder, bars, tensorboard and workers.leads)
+            models, model = work.train_models(plan, compare)
+        if not workers.leads:
+            return Training(model, click_log, is_written=False)
+        return _written(work, models, model, plan, compare, diagnosis, command)
+
+
+def _written(
+    work: _Work,
+    models: dict[str, Model],
+    model: Model,
+    plan: Plan,
+    compare: bool,
+    diagnosis: bool,
+    command: str,
+) -> Training:
+    """Diagnose the log, and write all that was found."""
+    folder, bars = work.folder, work.bars
     naive = models.get(NAIVE) if compare and plan.way.name != NAIVE else None
     shutil.rmtree(folder / COMPARED, ignore_errors=True)
     if naive is not None:
@@ -128,11 +143,11 @@ def train(
         pair = _pair(models, work, plan)
         seed = plan.settings.seed
         with bars("diagnosing the log") as progress:
-            found = diagnose(click_log, dataset, seed=seed, trained=pair, progress=progress)
+            found = diagnose(work.log, work.dataset, seed=seed, trained=pair, progress=progress)
         write_text(folder / "diagnosis.json", found.to_json())
-    write_training_report(model, folder / "report.html", found, command)
+    write_training_report(model, folder / "report.html", found, command, twin=naive is not None)
     _remove_checkpoints(folder)
-    return Training(model, click_log, naive, found)
+    return Training(model, work.log, naive, found)
 
 
 @dataclass(frozen=True, eq=False)

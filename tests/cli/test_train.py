@@ -1,9 +1,11 @@
 """`dualrank train` on a small log: what it refuses early, writes beside the model, and shares."""
 
 import json
+import os
 import subprocess
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +16,7 @@ import torch
 from dualrank.errors import StoppedError
 from dualrank.learning.methods import METHODS
 from dualrank.learning.model import Model
+from dualrank.storage import writing_alone
 
 QUERIES, DOCUMENTS, SESSIONS = 60, 6, 4_000
 
@@ -263,3 +266,62 @@ def test_every_way_to_learn_writes_its_model_and_leaves_no_checkpoint(
     model = Model.load(tmp_path / "m")
     assert model.training["method"] == method
     assert not list((tmp_path / "m").glob("checkpoint*"))
+
+
+def test_two_trainings_do_not_write_into_one_directory(command, words, tmp_path):
+    with writing_alone(tmp_path / "m"):
+        code, _, err = command(*words)
+    assert code == 2
+    assert f"{tmp_path / 'm'}: process {os.getpid()} is writing here; wait for its end" in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("refused", [["--features", "nothing.parquet"], ["--steps", 0]])
+def test_a_training_that_is_refused_leaves_no_directory(command, words, tmp_path, refused):
+    words[words.index("--out") + 1] = tmp_path / "a" / "m"
+    code, _, _ = command(*words, *refused)
+    assert code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_measured_while_learning_has_a_name(command, words, folder):
+    quick = [*words, "--no-twin", "--no-diagnosis"]
+    _, out, _ = command(*quick)
+    (line,) = (line for line in out.splitlines() if line.startswith("kept "))
+    assert (
+        "mean discount of the clicks of 6 held-out queries, with the method's own weights" in line
+    )
+    assert "not between methods" in line
+    _, out, _ = command(*quick, "--validation", folder / "features.parquet")
+    (line,) = (line for line in out.splitlines() if line.startswith("kept "))
+    assert line.endswith(", ndcg@10 of 60 judged queries")
+
+
+def test_auto_that_chose_naive_says_what_can_be_done(command, folder, tmp_path):
+    words = ("train", folder / "log.parquet", "--features", folder / "features.parquet",
+             "--out", tmp_path / "m", "--steps", 5, "--no-diagnosis")  # fmt: skip
+    assert command(*words, "--ranker", "linear", "--no-twin")[0] == 0
+    held = Model.load(tmp_path / "m")
+    assert "MODEL/twin" not in (tmp_path / "m" / "report.html").read_text()
+    told = {**held.training, "auto": {"chosen": "naive", "why": "so", "leads": {}}}
+    replace(held, propensity=None, training=told).save(tmp_path / "m")
+    code, _, err = command("export", tmp_path / "m", "--to", "letor", "--out", tmp_path / "y.txt",
+                           "--log", folder / "log.parquet",
+                           "--features", folder / "features.parquet")  # fmt: skip
+    assert code == 2
+    assert "method auto chose naive, so that the model has no propensities" in err
+    assert "train a model with --method dla" in err
+
+
+def test_ranking_with_a_model_that_tells_nothing_apart_warns(
+    command, words, folder, tmp_path, caplog
+):
+    assert command(*words, "--no-twin", "--no-diagnosis")[0] == 0
+    held = Model.load(tmp_path / "m")
+    held.ranker.weights[-1].zero_()
+    held.save(tmp_path / "m")
+    features = folder / "features.parquet"
+    code, _, _ = command("rank", tmp_path / "m", features, "--out", tmp_path / "r.csv")
+    assert code == 0
+    assert "100% of all pairs of documents of one query have equal scores" in caplog.text

@@ -147,7 +147,7 @@ def test_every_truncated_manifest_is_refused(folder):
     whole = path.read_bytes().rstrip()
     for length in range(0, len(whole), 5):
         path.write_bytes(whole[:length])
-        with pytest.raises(CheckpointError, match=r"manifest\.json: not readable as JSON"):
+        with pytest.raises(CheckpointError, match=r"manifest\.json: not JSON"):
             Model.load(folder)
 
 
@@ -262,3 +262,46 @@ def test_no_pickle_is_ever_written_or_read():
         text = source.read_text(encoding="utf-8")
         found = [word for word in forbidden if word in text]
         assert not found, f"{source} uses {found}"
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "../other", "notes.txt", "manifest.json"])
+def test_a_manifest_names_no_other_files(folder, name):
+    path = folder / "manifest.json"
+    (folder.parent / "other").write_text("secret")
+    manifest = json.loads(path.read_text())
+    manifest["sha256"][name] = hashlib.sha256(b"secret").hexdigest()
+    path.write_text(json.dumps(vouched_for(manifest)))
+    with pytest.raises(CheckpointError, match="which is no file of a model"):
+        Model.load(folder)
+
+
+def test_a_model_without_a_ranker_is_refused(folder):
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["sha256"]["ranker.safetensors"]
+    path.write_text(json.dumps(vouched_for(manifest)))
+    with pytest.raises(CheckpointError, match=r"does not name ranker\.safetensors"):
+        Model.load(folder)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_links_out_of_the_directory_are_not_followed(folder, name):
+    elsewhere = folder.parent / "elsewhere"
+    (folder / name).rename(elsewhere)
+    (folder / name).symlink_to(elsewhere)
+    with pytest.raises(CheckpointError, match="leads out of"):
+        Model.load(folder)
+    folder.with_name("live").symlink_to(folder)
+    (folder / name).unlink()
+    elsewhere.rename(folder / name)
+    Model.load(folder.with_name("live"))
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"format": 1e999}', '{"format": ' + "9" * 10_000 + "}"]
+)
+def test_json_that_nobody_wrote_is_one_sentence(folder, text):
+    (folder / "manifest.json").write_text(text)
+    with pytest.raises(CheckpointError, match=r"manifest\.json: not JSON") as told:
+        Model.load(folder)
+    assert len(str(told.value)) < 300

@@ -122,3 +122,31 @@ def test_contexts_without_curves_are_refused(tmp_path, contexts):
     path.write_text('{"examination": [1, 0.6], "context": "device", "contexts": ' + contexts + "}")
     with pytest.raises(DataError, match="not a propensity file"):
         Propensity.read(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ('{"examination": [1, 1e999]}', "1e999 is larger than any float"),
+        ('{"examination": [1, ' + "9" * 400 + "]}", "has more than 64 bits"),
+        ('{"examination": [1, 0.5], "sessions": 1e300}', r"can be counted; not 1e\+300"),
+        (
+            '{"examination": [1, 0.5], "sessions": -3}',
+            "sessions are 0 or more, and can be counted; not -3",
+        ),
+        ('{"examination": [1, 0.5], "sessions": "many"}', "sessions are a whole number"),
+        ('{"examination": [1, 0.5], "support": [3, -1]}', "can be counted; not -1"),
+        ('{"examination": [1, 0.5], "support": [3]}', "support is given for 1 positions"),
+        ('{"examination": [1, 0.5], "low": [1, -2], "high": [1, 1]}', "low of position 2 is -2"),
+        ('{"examination": [1, 0.5], "low": [1, 0.9], "high": [1, 0.2]}', "position 2 is above"),
+        ('{"examination": [1e-320, 1.0]}', "position 2 is inf times that of the first"),
+        ('{"examination": [1e300, 1e-300]}', "position 2 is 0 times that of the first"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_numbers_that_no_estimate_can_have_are_refused(tmp_path, content, sentence):
+    path = tmp_path / "p.json"
+    path.write_text(content)
+    with pytest.raises(DataError, match=sentence) as told:
+        Propensity.read(path)
+    assert str(told.value).startswith(str(path))

@@ -132,3 +132,22 @@ def test_a_naive_model_made_in_memory_has_a_page_too():
     page = training_sheet(make(method="naive", history=None)).html()
     assert "made in memory" in page
     assert "<svg" not in page
+
+
+def test_a_twin_is_recommended_only_where_there_is_one():
+    other = make(auto={"chosen": "naive", "why": "so it was", "leads": {}})
+    assert "MODEL/twin" in training_sheet(make(), twin=True).html()
+    for page in (training_sheet(make()).html(), training_sheet(other, twin=True).html()):
+        assert "MODEL/twin" not in page
+        assert "evaluate MODEL JUDGED --against OTHER" in page
+
+
+def test_warnings_and_what_was_measured_stand_on_the_page():
+    history = {**HISTORY, "measure": "ndcg@10 of 7 judged queries"}
+    model = make(history=history, warnings=["the ranker tells hardly any documents apart"])
+    assert training_verdict(model.training)[-1] == (
+        "Warning: the ranker tells hardly any documents apart."
+    )
+    page = training_sheet(model).html()
+    assert "Warning: the ranker tells hardly any" in page
+    assert "The height is the ndcg@10 of 7 judged queries." in page

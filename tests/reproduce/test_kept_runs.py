@@ -5,9 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dualrank.errors import SettingsError
 from dualrank.reproduce.kept_runs import KeptRuns
 from dualrank.reproduce.oracle_mode import OracleMode
 from dualrank.reproduce.runner import run, run_tasks
+from dualrank.storage import writing_alone
 
 
 @pytest.fixture
@@ -70,3 +72,22 @@ def test_what_is_kept_is_what_was_trained(experiment, tmp_path):
     for metric, values in found.per_query.items():
         assert values.shape == (300,)
         assert np.mean(values) == pytest.approx(found.run.metrics[metric])
+
+
+def test_a_damaged_file_is_never_more_than_work_to_do_again(experiment, tmp_path):
+    kept, task = KeptRuns(tmp_path), experiment.tasks()[0]
+    trained = run_tasks([task], kept=kept)
+    (path,) = tmp_path.iterdir()
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    for _ in range(200):
+        damaged = bytearray(whole)
+        for place in rng.integers(len(whole), size=rng.integers(1, 4)):
+            damaged[place] ^= 1 << rng.integers(8)
+        path.write_bytes(damaged)
+        found = kept.find(task)
+        assert found is None or found[0].run == trained[0].run
+
+
+def test_two_experiments_do_not_write_into_one_directory(experiment, tmp_path):
+    with writing_alone(tmp_path), pytest.raises(SettingsError, match="is writing here"):
+        run(experiment, tmp_path)

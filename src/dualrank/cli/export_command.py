@@ -15,7 +15,7 @@ from dualrank.cli.wording import in_options
 from dualrank.data.log.log_options import LogOptions
 from dualrank.errors import DualrankError
 
-OF_TRAIN = ("ranker", "scaling", "activation", "elu-output")
+OF_TRAIN = ("method", "ranker", "scaling", "activation", "elu-output")
 """Options of `dualrank train` that decide what an engine can hold."""
 
 

@@ -39,11 +39,16 @@ def rank(
     """
     from dualrank.data.runs import write_run
     from dualrank.learning.model import Model
+    from dualrank.learning.score_checks import hardly_any_differ
 
     ranker = Model.load(model)
     dataset = open_features(data, ranker)
     with one_bar("ranking"):
-        write_run(out, dataset, ranker.predict(dataset))
+        scores = ranker.predict(dataset)
+        write_run(out, dataset, scores)
+    told = hardly_any_differ(scores, dataset.query_of_document)
+    if told is not None:
+        logger.warning("%s: %s", model, told)
     summary = {"run": str(out), "queries": len(dataset), "documents": dataset.document_count}
     answer(as_json, summary, f"{out}: {len(dataset)} queries, {dataset.document_count} documents")
 

@@ -160,14 +160,24 @@ def train(
     history: dict[str, Any] = training["history"]
     learned = None if curve is None else curve.examination.tolist()
     found = {name: training.get(name) for name in ("twin", "auto")}
+    found["warnings"] = training.get("warnings", [])
     lines = [f"{out}: {method} on {trained.log}"]
     if history["best_value"] is not None:
-        best = f"{history['best_value']:.4f} at {history['best_step']}"
-        lines.append(f"best validation value {best}")
+        best = f"{history['best_value']:.4f}, {history['measure']}{_not_comparable(training)}"
+        lines.append(f"kept         the ranker of step {history['best_step']}: {best}")
     if learned is not None:
         lines.append("examination  " + "  ".join(f"{value:.3f}" for value in learned))
     lines += [" ".join(trained.verdict), f"report       {out / 'report.html'}"]
     answer(as_json, {"model": str(out), "examination": learned, **history, **found}, *lines)
+
+
+def _not_comparable(training: dict[str, Any]) -> str:
+    """What a value on held-out clicks is no answer to; the verdict is."""
+    if isinstance(training["validation"], str):
+        return ""
+    part = training.get("auto", {}).get("weights")
+    of = f"of {next(iter(part))}, the largest part; " if part else ""
+    return f" ({of}comparable between steps of one training, not between methods)"
 
 
 @contextmanager

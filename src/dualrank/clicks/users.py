@@ -10,7 +10,6 @@ results, not measurements; give your own in a file (`read_user`).
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from dualrank.clicks.browsing import ByLastClick, Chain, Independent
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.user import User, perceived_relevance, require_probability, up_to
 from dualrank.errors import DataError, SettingsError
+from dualrank.storage import read_json
 
 DEPTH = 10
 Grades = NDArray[np.floating]
@@ -203,12 +203,7 @@ def make_user(name: str, **habits: Any) -> User:
 
 def read_user(path: str | Path) -> User:
     """A user from JSON: {"model": "dbn", "continuation": 0.8}; what it leaves out is default."""
-    try:
-        habits = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise DataError(f"{path}: not JSON: {error}") from error
+    habits = read_json(Path(path))
     if not isinstance(habits, dict) or not isinstance(habits.get("model"), str):
         raise DataError(f'{path}: a user file names its model, as in {{"model": "dbn"}}')
     try:

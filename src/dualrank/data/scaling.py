@@ -126,11 +126,17 @@ class Scaler:
                 np.array(values["shift"], np.float64),
                 np.array(values["scale"], np.float64),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise DataError(f"the description of the scaling is damaged ({error!r})") from None
+        numbers = np.concatenate([scaler.shift.ravel(), scaler.scale.ravel()])
+        if not np.isfinite(numbers).all() or not (scaler.scale > 0).all():
+            raise DataError(
+                "the scaling holds a number that is not finite, or a scale that is not above 0"
+            )
         lengths = {scaler.kept.shape, scaler.shift.shape, scaler.scale.shape}
         inside = (scaler.kept >= 0) & (scaler.kept < scaler.input_count)
-        if scaler.kind not in KINDS or len(lengths) > 1 or not inside.all():
+        known = scaler.kind in KINDS and scaler.kept.ndim == 1 and len(lengths) == 1
+        if not known or not inside.all() or not (np.diff(scaler.kept) > 0).all():
             raise DataError("the description of the scaling contradicts itself")
         return scaler
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,8 +96,7 @@ def to_letor(asked: Export) -> Written:
     """
     propensity = asked.model.propensity
     if propensity is None:
-        method = asked.model.training.get("method", "such")
-        raise SettingsError(f"a model of method {method} has no propensities to debias clicks with")
+        raise SettingsError(_without_propensities(asked.model.training))
     if asked.log is None or asked.documents is None:
         raise SettingsError("LETOR text needs the click log, and the features of its documents")
     if asked.grades != FRACTIONS:
@@ -110,6 +110,19 @@ def to_letor(asked: Export) -> Written:
     return Written(
         f"{documents}, weights in {weights}",
         {"documents": documents.document_count, "weights": str(weights)},
+    )
+
+
+def _without_propensities(training: dict[str, Any]) -> str:
+    """Why a model cannot say what a click is worth, and what can."""
+    method, chosen = training.get("method"), training.get("auto", {}).get("chosen")
+    why = f"a model of method {method} has" if method else "the model has"
+    if chosen is not None:
+        why = f"method auto chose {chosen}, so that the model has"
+    return (
+        f"{why} no propensities to debias clicks with: train a model with method='dla', which "
+        "learns them and need not be the one that ranks, and export its labels; 'dualrank judge' "
+        "grades documents by propensities that it estimates from the log itself"
     )
 
 

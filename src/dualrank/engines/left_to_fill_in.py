@@ -63,6 +63,6 @@ def features_by_name(text: str) -> dict[str, dict[str, Any]]:
 
     try:
         json.loads(text, object_hook=note)
-    except ValueError:
+    except (RecursionError, ValueError):
         return {}
     return found

@@ -35,7 +35,8 @@ from dualrank.learning.loop import Progress, Watch, part_of
 from dualrank.learning.methods import METHODS
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
-from dualrank.learning.train_one import train_one
+from dualrank.learning.score_checks import check_trained
+from dualrank.learning.train_one import advice_for, train_one
 from dualrank.propensity.estimators import estimate
 from dualrank.propensity.propensity import Propensity
 
@@ -159,6 +160,11 @@ class _Candidates:
         """The model with what the manifest says of the choice, and all candidates."""
         why = choice.to_dict() | {name: value for name, value in more.items() if value}
         training = {**model.training, "method": "auto", "auto": why}
+        training.pop("warnings", None)
+        lists, advice = self.log.lists, advice_for(self.plan)
+        warnings = check_trained(model.ranker, model.scaler, self.dataset, lists, advice)
+        if warnings:
+            training["warnings"] = warnings
         return replace(model, training=training), self.models
 
 

@@ -19,7 +19,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from dualrank.errors import CheckpointError
-from dualrank.storage import atomic_file
+from dualrank.storage import atomic_file, parse_json
 
 FORMAT = 2
 
@@ -54,14 +54,15 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint, *, durable: bool = True
 
 def read_checkpoint(path: Path) -> Checkpoint:
     """Read and verify a checkpoint."""
+    unread = "not a readable checkpoint"
     try:
+        if not path.is_file():
+            raise OSError("it is not a regular file")
         with safe_open(str(path), framework="pt") as file:
             header = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
-        raise CheckpointError(
-            f"{path}: not a readable checkpoint ({error}); delete it to start anew"
-        ) from error
+        raise CheckpointError(f"{path}: {unread} ({error}); delete it to start anew") from error
     if header.get("format") != str(FORMAT):
         raise CheckpointError(
             f"{path}: checkpoint format {header.get('format')}, this version reads {FORMAT}"
@@ -70,7 +71,11 @@ def read_checkpoint(path: Path) -> Checkpoint:
         raise CheckpointError(
             f"{path}: the checkpoint is damaged (its digest differs); delete it to start anew"
         )
-    return Checkpoint(tensors, json.loads(header["values"]))
+    try:
+        values = parse_json(header["values"], bits=128, constants=True)
+        return Checkpoint(tensors, dict(values))
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"{path}: {unread} ({error}); delete it to start anew") from error
 
 
 def require_same_run(path: Path, saved: dict[str, Any], now: dict[str, Any]) -> None:

@@ -117,14 +117,17 @@ def weigh(
 def add_up(candidates: Mapping[str, Model], weights: Mapping[str, float]) -> Model:
     """One model whose scores are the weighted sum of the candidates'.
 
-    The sum is divided by the weight of the first, which changes no ranking.
+    The sum is divided by the weight of the first, which changes no ranking. Its propensity is that
+    of the largest part that has one.
     """
     first, *others = weights
     model = candidates[first]
+    curves = (candidates[name].propensity for name in weights)
     ranker = model.ranker
     for name in others:
         ranker = ranker.plus(candidates[name].ranker, weights[name] / weights[first])
-    return replace(model, ranker=ranker)
+    propensity = next((curve for curve in curves if curve is not None), None)
+    return replace(model, ranker=ranker, propensity=propensity)
 
 
 def _overdispersion(logit: ClickLogit, at: Floats, queries: NDArray[np.int32]) -> float:

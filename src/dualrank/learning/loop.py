@@ -9,6 +9,7 @@ click is worth (`correction`).
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from torch import Tensor
 
 from dualrank.corrections.correction import Correction
 from dualrank.data.lists import PADDING
-from dualrank.errors import DataError, LostWorkerError, SettingsError, StoppedError
+from dualrank.errors import CheckpointError, DataError, LostWorkerError, SettingsError, StoppedError
 from dualrank.learning.checkpoint import (
     Checkpoint,
     read_checkpoint,
@@ -68,6 +69,8 @@ class History:
     drawn: int = 0
     clicked: int = 0
     left_out: int = 0
+    measure: str = ""
+    """What the values are, in words; empty where no ranker was compared with another."""
 
 
 class Loop:
@@ -99,6 +102,7 @@ class Loop:
         self._feedback = feedback
         self._validation = validation
         self._measure: Measure = list if validation is None else validation.measuring(ranker)
+        self.history.measure = getattr(validation, "name", "")
         self._rng = np.random.default_rng(settings.seed)
         self._best: dict[str, Tensor] | None = None
         self._believed: dict[str, Tensor] = {}
@@ -253,6 +257,8 @@ class Loop:
         value = validation.value(measured)
         self.history.steps.append(step)
         self.history.values.append(value)
+        if not math.isfinite(value):
+            return  # Nothing would be better than that, and nothing worse.
         if self._best is None or self._is_better(measured, validation):
             self.history.best_measured = measured
             self.history.best_value, self.history.best_step = value, step
@@ -286,7 +292,14 @@ class Loop:
             logger.warning("left out %d steps with infinite gradients", self.history.left_out)
         if not self.ranker.is_finite():
             raise SettingsError(
-                f"training diverged at learning rate {self.settings.rate:g}; lower it"
+                "the solution is no finite number: scale the features"
+                if self.ranker.at_once
+                else f"training diverged at learning rate {self.settings.rate:g}; lower it"
+            )
+        if self.ranker.left_out >= self.steps:
+            raise SettingsError(
+                f"each of the {self.steps} steps was left out, since its gradient was not finite: "
+                "nothing was learned; scale the features, or lower the learning rate"
             )
         if self._best is None:
             self.history.best_step = self.steps
@@ -319,7 +332,7 @@ class Loop:
         self.ranker.load_state(saved.group("ranker"))
         self.correction.load_state(saved.group("correction"))
         self._rng.bit_generator.state = saved.values["random"]
-        self.history = History(**saved.values["history"])
+        self.history = History(**{**saved.values["history"], "measure": self.history.measure})
         self._best = saved.group("best") or None
         self._believed = saved.group("believed")
         return int(saved.values["step"])
@@ -346,8 +359,14 @@ class _Saves:
         if not self.path.exists():
             return 0
         saved = read_checkpoint(self.path)
-        require_same_run(self.path, saved.values["identity"], self.identity)
-        step = self.loop.load_state(saved)
+        try:
+            require_same_run(self.path, saved.values["identity"], self.identity)
+            step = self.loop.load_state(saved)
+        except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError) as error:
+            raise CheckpointError(
+                f"{self.path}: does not hold what this training would have written ({error}); "
+                "delete it to start anew"
+            ) from error
         logger.info("continuing at step %d of %d", step, self.loop.steps)
         return step
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,14 +19,26 @@ from dualrank.data.frames import is_frame
 from dualrank.data.inputs import rows_from
 from dualrank.data.scaling import Scaler
 from dualrank.errors import CheckpointError, DataError
+from dualrank.learning.model_files import (
+    FORMAT,
+    MANIFEST,
+    PROPENSITY,
+    RANKER,
+    digest_of,
+    read_model_files,
+)
+from dualrank.learning.score_checks import require_finite
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.kinds import RANKERS
+from dualrank.rankers.network import Network, check_sizes
 from dualrank.rankers.ranker import Ranker, RankerSettings
 from dualrank.storage import atomic_file, sha256_of_file, write_text
 
-FORMAT = 2
-"""1: networks only, which had no `kind` (the Ranking SVM was one of them). It is still read."""
-RANKER, PROPENSITY, MANIFEST = "ranker.safetensors", "propensity.json", "manifest.json"
+_DAMAGE = (
+    *(DataError, ArithmeticError, AttributeError, LookupError),
+    *(MemoryError, RuntimeError, TypeError, ValueError),
+)
+"""What a description that nobody wrote so ends in."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +59,7 @@ class Model:
 
         Of a data frame, or a data set with names, the features are taken that the model knows by
         name, in its own order. A frame has a row per document, and needs `query_id` only for
-        rankers that see whole lists.
+        rankers that see whole lists. A score that is not finite is an error.
         """
         if is_frame(data):
             return self._predict_rows(data)
@@ -86,7 +97,10 @@ class Model:
             raise DataError(f"features must be a matrix, not of {features.ndim} dimensions")
         if not self.ranker.takes_missing:
             require_values(features, self.feature_names, self.kind)
-        return self.ranker.predict(self.scaler.transform(features), offsets)
+        scaled = self.scaler.transform(features)
+        scores = self.ranker.predict(scaled, offsets)
+        require_finite(scores, scaled, self, data)
+        return scores
 
     def save(self, directory: str | Path) -> None:
         """Write the model directory; its manifest, written last, vouches for the other files."""
@@ -109,7 +123,7 @@ class Model:
             "training": self.training,
             "sha256": {name: sha256_of_file(folder / name) for name in files},
         }
-        manifest["digest"] = _digest(manifest)
+        manifest["digest"] = digest_of(manifest)
         write_text(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
 
     @classmethod
@@ -119,15 +133,7 @@ class Model:
         `ranker` are the settings of a ranker that is not dualrank's own, which restore it.
         """
         folder = Path(directory)
-        manifest = _read_manifest(folder)
-        contents = {}
-        for name, expected in manifest["sha256"].items():
-            try:
-                contents[name] = (folder / name).read_bytes()
-            except OSError as error:
-                raise CheckpointError(f"{folder / name}: {error.strerror}") from error
-            if hashlib.sha256(contents[name]).hexdigest() != expected:
-                raise CheckpointError(f"{folder / name}: damaged: its sha256 is not the manifest's")
+        manifest, contents = read_model_files(folder)
         description = dict(manifest["ranker"])
         kind = str(description.pop("kind", "dnn"))
         settings = ranker or RANKERS.get(kind)
@@ -136,21 +142,35 @@ class Model:
                 f"{folder}: a ranker of kind {kind!r}, which is not one of {', '.join(RANKERS)}; "
                 "whoever wrote it has the settings that restore it"
             )
+        names = manifest["feature_names"]
         try:
-            restored = settings.restore(description)
             scaler = Scaler.from_dict(manifest["scaler"])
-            restored.predict(scaler.transform(np.zeros((1, scaler.input_count), np.float32)))
-        except (DataError, LookupError, TypeError, ValueError, RuntimeError) as error:
+            _check_names(names, manifest.get("feature_count"), scaler)
+            if settings is RANKERS.get(kind):
+                _check_shape(description, settings, scaler.output_count, len(contents[RANKER]))
+            restored = settings.restore(description)
+            restored.predict(np.zeros((1, scaler.output_count), np.float32))
+        except _DAMAGE as error:
             raise CheckpointError(f"{folder / MANIFEST}: damaged: {error}") from error
         try:
             restored.load_tensors(load(contents[RANKER]))
-        except (SafetensorError, LookupError, ValueError, RuntimeError) as error:
+        except (SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
             raise CheckpointError(f"{folder / RANKER}: not this model's weights") from error
-        names = manifest["feature_names"]
+        if not restored.is_finite():
+            raise CheckpointError(
+                f"{folder / RANKER}: holds weights that are no finite numbers: it ranks nothing, "
+                "train again"
+            )
+        propensity = None
+        if PROPENSITY in contents:
+            try:
+                propensity = Propensity.from_json(contents[PROPENSITY])
+            except DataError as error:
+                raise CheckpointError(f"{folder / PROPENSITY}: damaged: {error}") from error
         return cls(
             ranker=restored,
             scaler=scaler,
-            propensity=Propensity.read(folder / PROPENSITY) if PROPENSITY in contents else None,
+            propensity=propensity,
             feature_names=None if names is None else tuple(names),
             training=manifest["training"],
             kind=kind,
@@ -169,42 +189,21 @@ def require_values(features: NDArray[np.floating], names: Sequence[str] | None, 
         )
 
 
-_PARTS = {
-    "ranker": dict,
-    "scaler": dict,
-    "feature_names": list | None,
-    "training": dict,
-    "sha256": dict,
-}
+def _check_shape(
+    description: dict[str, Any], settings: type[RankerSettings], inputs: int, room: int
+) -> None:
+    """Refuse a ranker of dualrank's own that would be larger than its file, or knows too much."""
+    if settings.makes is Network:
+        check_sizes(description["sizes"], inputs, room)
+    elif description["inputs"] != inputs:
+        raise ValueError("its ranker knows other features than its scaling")
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    path = folder / MANIFEST
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{folder}: not a model directory: no {MANIFEST} in it") from error
-    except NotADirectoryError as error:
-        raise CheckpointError(
-            f"{folder}: a file, where a directory that dualrank has written was expected; models "
-            "of other libraries are not read"
-        ) from error
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: not readable as JSON ({error})") from error
-    found = manifest.get("format") if isinstance(manifest, dict) else None
-    if found not in range(1, FORMAT + 1):
-        raise CheckpointError(f"{path}: model format {found}, this version reads up to {FORMAT}")
-    for name, kind in _PARTS.items():
-        if name not in manifest:
-            raise CheckpointError(f"{path}: damaged: {name!r} is missing")
-        if not isinstance(manifest[name], kind):
-            raise CheckpointError(f"{path}: damaged: {name!r} is {manifest[name]!r}")
-    if manifest.get("digest") != _digest(manifest):
-        raise CheckpointError(f"{path}: damaged: its digest is not that of what it says")
-    return manifest
-
-
-def _digest(manifest: dict[str, Any]) -> str:
-    """The sha256 of everything else in a manifest, however it is laid out."""
-    rest = {name: value for name, value in manifest.items() if name != "digest"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+def _check_names(names: list[Any] | None, count: Any, scaler: Scaler) -> None:
+    """Refuse names of other features than those that were scaled."""
+    if count not in (None, scaler.input_count):
+        raise ValueError(f"it has {count} features, and its scaling {scaler.input_count}")
+    if names is None:
+        return
+    if len(names) != scaler.input_count or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"it does not name each of its {scaler.input_count} features")

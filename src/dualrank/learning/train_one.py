@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from dualrank.clicks.models.counting import require_countable
 from dualrank.corrections.correction import Basis, Correction
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
@@ -20,6 +21,7 @@ from dualrank.learning.loop import Loop, Progress, Watch, part_of
 from dualrank.learning.material import Material
 from dualrank.learning.model import Model, require_values
 from dualrank.learning.plan import Plan
+from dualrank.learning.score_checks import check_trained
 from dualrank.rankers.ranker import Ranker
 from dualrank.version import __version__
 
@@ -113,7 +115,25 @@ def train_one(
         worth = correction.worth_of_ground()
         ranker = ranker.plus(material.ground.model.ranker, worth / material.ground.scale)
         described["worth_of_ground"] = worth
+    warnings = check_trained(ranker, scaler, dataset, source.lists, advice_for(plan))
+    if history.left_out:
+        warnings.append(
+            f"{history.left_out} of {loop.steps} steps were left out, since what they would have "
+            f"added was not finite: {advice_for(plan)}"
+        )
+    if warnings:
+        described["warnings"] = warnings
     return Model(ranker, scaler, learned, dataset.feature_names, described, plan.ranker.kind)
+
+
+def advice_for(plan: Plan) -> str:
+    """What a training may do whose scores are of no use."""
+    kind = plan.ranker.makes
+    by_scaling = "scale the features" if kind.scaled and plan.scaling == "none" else ""
+    by_rate = "" if kind.at_once else f"lower the learning rate (it was {plan.suited.rate:g})"
+    return ", or ".join(each for each in (by_scaling, by_rate) if each) or (
+        "look for features of extreme size" if kind.scaled else "give features that differ"
+    )
 
 
 def _go_on(start: Model, plan: Plan, ranker: Ranker, correction: Correction) -> str:
@@ -150,6 +170,8 @@ def fingerprint(log: ClickLog, dataset: Dataset, context: str | None = None) -> 
 
 def check_source(source: ClickLog | Feedback, dataset: Dataset) -> None:
     """Refuse what nothing can be learned from."""
+    if isinstance(source, ClickLog):
+        require_countable(source)
     if isinstance(source, ClickLog) and not source.clicks.any():
         raise DataError(
             f"none of the {source.sessions} sessions has a click: there is nothing to learn from"

@@ -32,7 +32,8 @@ class Validation(Protocol):
     """Measurements of a ranker, and what each is worth by what is believed at the time.
 
     The two are apart because dual learning moves its propensities: the best ranker so far must be
-    valued anew, with today's, before another is compared with it.
+    valued anew, with today's, before another is compared with it. One that has a `name` says in
+    words what it measures.
     """
 
     def measuring(self, ranker: Ranker) -> Measure:
@@ -54,6 +55,7 @@ class OnGrades:
         self._features, self._offsets = features, dataset.offsets
         self._metric = metric
         self._evaluator = Evaluator(dataset, [metric])
+        self.name = f"{metric} of {len(dataset)} judged queries"
 
     def measuring(self, ranker: Ranker) -> Measure:
         """The metric."""
@@ -90,6 +92,10 @@ class OnLikelihood:
         groups = np.random.default_rng(0).permutation(query.max() + 1)[query] % GROUPS
         rows = [np.flatnonzero(groups == group) for group in np.unique(groups)]
         self._groups = [(each, batch.take(each)) for each in rows]
+        self.name = (
+            f"log-likelihood per label of {query.max() + 1} held-out queries, by the method's own "
+            "model of clicks"
+        )
 
     def measuring(self, ranker: Ranker) -> Measure:
         """The log-likelihood of every group."""
@@ -139,6 +145,11 @@ class OnHeldOutClicks:
             self._clicks = log.sessions_per_list[:, None].astype(np.float64) * labels
         self._believed = believed
         self._max_weight = max_weight
+        what = "clicks" if labels is None else "labels"
+        self.name = (
+            f"mean discount of the {what} of {len(np.unique(self._lists.queries))} held-out "
+            "queries, with the method's own weights"
+        )
 
     def measuring(self, ranker: Ranker) -> Measure:
         """Discounted clicks by the position at which they were made."""

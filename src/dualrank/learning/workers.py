@@ -56,6 +56,11 @@ class Workers:
         return bool(count > 0)
 
 
+def leads_torchrun() -> bool:
+    """Whether this process leads the workers that `torchrun` started, or is alone."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 @contextmanager
 def workers_of_torchrun() -> Iterator[Workers]:
     """Join the workers that `torchrun` started, if it did; a single one otherwise.

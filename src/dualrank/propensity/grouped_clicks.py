@@ -20,9 +20,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.clicks.models.counting import require_countable
 from dualrank.data.click_log import ClickLog
 from dualrank.data.lists import RankedLists
-from dualrank.errors import DataError
 
 MOST_GROUPS = 1_000
 FEWEST_GROUPS = 50
@@ -59,8 +59,7 @@ class GroupedClicks:
         Intervals from ten queries, or from twenty of which four carry the log, were measured to
         hold as often as those from hundreds, with Student's quantile.
         """
-        if log.sessions == 0:
-            raise DataError("the log has no session")
+        require_countable(log)
         if over == "auto":
             queries = len(np.unique(log.lists.queries[log.list_of]))
             over = "queries" if queries >= FEWEST_QUERIES else "sessions"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dualrank.errors import DataError
 from dualrank.evaluation.propensity_error import require_examination
-from dualrank.storage import write_text
+from dualrank.storage import parse_json, read_json, write_text
+
+LEAST = 1e-300
+"""The least relative examination that has an inverse."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +43,15 @@ class Propensity:
     def of(cls, examination: ArrayLike, method: str = "given", sessions: int = 0) -> Propensity:
         """A propensity from examination probabilities on any common scale."""
         values = require_examination(examination)
-        return cls(values / values[0], method, sessions)
+        with np.errstate(over="ignore", under="ignore"):
+            relative = values / values[0]
+        beyond = np.flatnonzero(~(np.isfinite(relative) & (relative >= LEAST)))
+        if len(beyond):
+            raise DataError(
+                f"examination of position {beyond[0] + 1} is {relative[beyond[0]]:g} times that of "
+                "the first position, which no weight can make up for"
+            )
+        return cls(relative, method, sessions)
 
     @property
     def depth(self) -> int:
@@ -92,29 +104,74 @@ class Propensity:
     @classmethod
     def read(cls, path: str | Path) -> Propensity:
         """Read what `write` wrote, or any JSON with a list `examination`."""
+        content = read_json(Path(path))
         try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-        except ValueError as error:
-            raise DataError(f"{path}: not JSON: {error}") from error
-        if not isinstance(content, dict) or "examination" not in content:
-            raise DataError(f"{path}: a propensity file has a list named examination")
-        try:
-            examination = content.pop("examination")
-            known = cls.of(examination, str(content.pop("method", "given")))
-            low = _bound(content.pop("low", None), examination, 0.0)
-            high = _bound(content.pop("high", None), examination, np.inf)
-            sessions = int(content.pop("sessions", None) or 0)
-            support = content.pop("support", None)
-            counted = None if support is None else np.asarray(support, dtype=np.int64)
-            found = cls(known.examination, known.method, sessions, low, high, content, counted)
-            _ = found.by_context
+            return cls._of_content(content)
         except DataError as error:
             raise DataError(f"{path}: {error}") from error
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{path}: not a propensity file: {error}") from error
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Propensity:
+        """What `to_json` gave, or any JSON with a list `examination`."""
+        try:
+            return cls._of_content(parse_json(text))
+        except ValueError as error:
+            raise DataError(f"not JSON: {error}") from error
+
+    @classmethod
+    def _of_content(cls, content: Any) -> Propensity:
+        if not isinstance(content, dict) or "examination" not in content:
+            raise DataError("a propensity file has a list named examination")
+        rest = dict(content)
+        try:
+            examination = rest.pop("examination")
+            known = cls.of(examination, str(rest.pop("method", "given")))
+            low = _bound(rest.pop("low", None), examination, 0.0)
+            high = _bound(rest.pop("high", None), examination, np.inf)
+            sessions = _count(rest.pop("sessions", None) or 0, "sessions")
+            support = rest.pop("support", None)
+            counted = None if support is None else _support(support, known.depth)
+            _check_intervals(low, high)
+            found = cls(known.examination, known.method, sessions, low, high, rest, counted)
+            _check_contexts(rest.get("contexts", {}))
+            _ = found.by_context
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise DataError(f"not a propensity file: {error}") from error
         return found
+
+
+def _count(value: Any, what: str) -> int:
+    """A whole number from 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+        raise DataError(f"{what} are a whole number, not {value!r:.40}")
+    if not 0 <= value <= 2**53:
+        raise DataError(f"{what} are 0 or more, and can be counted; not {value:g}")
+    return int(value)
+
+
+def _support(values: Any, depth: int) -> NDArray[np.int64]:
+    counts = [_count(value, "the observations of a position (support)") for value in values]
+    if len(counts) != depth:
+        raise DataError(f"support is given for {len(counts)} positions, examination for {depth}")
+    return np.asarray(counts, dtype=np.int64)
+
+
+def _check_intervals(low: NDArray[np.float64] | None, high: NDArray[np.float64] | None) -> None:
+    for name, bound in (("low", low), ("high", high)):
+        if bound is not None and not (bound >= 0).all():
+            position = int(np.argmin(bound >= 0)) + 1
+            raise DataError(f"{name} of position {position} is {bound[position - 1]:g}, below 0")
+    if low is not None and high is not None and not (low <= high).all():
+        raise DataError(f"low of position {int(np.argmin(low <= high)) + 1} is above high")
+
+
+def _check_contexts(contexts: Any) -> None:
+    if not isinstance(contexts, Mapping):
+        raise TypeError("contexts are curves by name")
+    for name, curve in contexts.items():
+        if not isinstance(curve, Mapping) or "examination" not in curve:
+            raise TypeError(f"the curve of {name!r:.40} has no list named examination")
+        _count(curve.get("sessions", 0), f"the sessions of {name!r:.40}")
 
 
 def _bound(values: Any, examination: Any, unknown: float) -> NDArray[np.float64] | None:

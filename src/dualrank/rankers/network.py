@@ -314,6 +314,18 @@ class Linear(RankerSettings):
         return Network((inputs, 1), seed=seed)
 
 
+def check_sizes(sizes: Sequence[int], inputs: int, room: int) -> None:
+    """A ValueError unless these are layers from so many inputs to one score, of at most `room`
+    bytes: they are asked for before anything is made as large as a file says.
+    """
+    if len(sizes) < 2 or sizes[0] != inputs or sizes[-1] != 1:
+        raise ValueError(f"layers of sizes {str(sizes)[:60]} do not lead from {inputs} inputs to 1")
+    if not all(isinstance(size, int) and size >= 1 for size in sizes):
+        raise ValueError("a layer has at least one unit")
+    if 4 * sum(one * two + two for one, two in pairwise(sizes)) > room:
+        raise ValueError(f"layers of sizes {str(sizes)[:60]} need more than the file has")
+
+
 class _Workspace:
     """Buffers that live from step to step: fresh memory for every layer of every step would cost
     more in page faults than the element-wise work itself.

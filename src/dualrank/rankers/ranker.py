@@ -226,9 +226,11 @@ class RankerSettings(ABC):
 
 
 def check_shapes(held: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
-    """Refuse tensors of other names or shapes than those that are held."""
+    """Refuse tensors of other names, shapes or kinds than those that are held."""
     if held.keys() != given.keys():
         raise ValueError(f"holds {', '.join(given)} instead of {', '.join(held)}")
     for name, tensor in held.items():
         if given[name].shape != tensor.shape:
             raise ValueError(f"{name} has shape {tuple(given[name].shape)}")
+        if given[name].dtype != tensor.dtype:
+            raise ValueError(f"{name} holds {given[name].dtype} instead of {tensor.dtype}")

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dualrank.storage import write_text
+from dualrank.errors import DataError
+from dualrank.storage import read_json, write_text
+
+MOST_BYTES = 1 << 30
 
 
 class PropensityResult(BaseModel):
@@ -59,4 +62,12 @@ class Results(BaseModel):
     @classmethod
     def read(cls, path: Path) -> Results:
         """Read what `write` wrote."""
-        return cls.model_validate_json(path.read_text(encoding="utf-8"))
+        content = read_json(path, most=MOST_BYTES)
+        try:
+            return cls.model_validate(content)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"]) or "it"
+            raise DataError(
+                f"{path}: not the results of an experiment: {where}: {first['msg']}"
+            ) from error

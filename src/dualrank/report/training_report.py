@@ -27,15 +27,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # The fingerprint of the data stands in the manifest; people know the log by its name.
-_SHOWN_ELSEWHERE = ("data", "settings", "history", "reading", "twin", "auto", "stages")
+_SHOWN_ELSEWHERE = ("data", "settings", "history", "reading", "twin", "auto", "stages", "warnings")
 _COUNTED = Markup(
     "Inverse weighting (DLA, IPW) counts a click at position <i>i</i> one divided by this number "
     "of times."
 )
 _UNPROVEN = Markup(
     "A gain on held-out clicks is not a gain on your users, and without judged queries any gain is "
-    "unproven. <code>dualrank evaluate MODEL JUDGED --against MODEL/twin</code> compares model and "
-    "twin on judged queries."
+    "unproven."
+)
+_WITH_TWIN = Markup(
+    " <code>dualrank evaluate MODEL JUDGED --against MODEL/twin</code> compares model and twin on "
+    "judged queries."
+)
+_ALONE = Markup(
+    " <code>dualrank evaluate MODEL JUDGED --against OTHER</code> compares this model with another "
+    "on judged queries."
 )
 _ASK_DIAGNOSE = Markup(
     " <code>dualrank diagnose LOG</code> says whether the log can carry the correction at all."
@@ -44,13 +51,20 @@ _LOOKS = (("blue", "o"), ("vermilion", "s"), ("green", "^"), ("purple", "d"), ("
 
 
 def write_training_report(
-    model: Model, path: Path, diagnosis: Diagnosis | None = None, command: str = ""
+    model: Model,
+    path: Path,
+    diagnosis: Diagnosis | None = None,
+    command: str = "",
+    *,
+    twin: bool = False,
 ) -> None:
-    """Write the page for a model that was just trained."""
-    write_text(path, training_sheet(model, diagnosis, command).html())
+    """Write the page for a model that was just trained, with a `twin` beside it or without."""
+    write_text(path, training_sheet(model, diagnosis, command, twin=twin).html())
 
 
-def training_sheet(model: Model, diagnosis: Diagnosis | None = None, command: str = "") -> Sheet:
+def training_sheet(
+    model: Model, diagnosis: Diagnosis | None = None, command: str = "", *, twin: bool = False
+) -> Sheet:
     """The model with its manifest, and what its log can be trusted with."""
     training = model.training
     curves, auto = curves_of(model), "auto" in training
@@ -70,7 +84,9 @@ def training_sheet(model: Model, diagnosis: Diagnosis | None = None, command: st
                 points=diagnosis.points,
             )
         )
-    unproven = _UNPROVEN if diagnosis is not None else _UNPROVEN + _ASK_DIAGNOSE
+    unproven = _UNPROVEN + (_WITH_TWIN if twin and not _is_naive(training) else _ALONE)
+    if diagnosis is None:
+        unproven += _ASK_DIAGNOSE
     return Sheet(
         "A ranker learned from clicks",
         summary=_summary(model),
@@ -108,6 +124,10 @@ def _summary(model: Model) -> str:
 
 def training_verdict(training: dict[str, Any]) -> list[str]:
     """Whether the correction is worth something, as far as this run can tell."""
+    return _comparison(training) + [f"Warning: {text}." for text in training.get("warnings", [])]
+
+
+def _comparison(training: dict[str, Any]) -> list[str]:
     found = training.get("twin") or training.get("auto")
     if found is None:
         return ["This model was not compared with a ranker without correction."]
@@ -128,6 +148,11 @@ def training_verdict(training: dict[str, Any]) -> list[str]:
         side = "ahead of" if lead.gain > 0 else "behind"
         first = f"{method} is not clearly ahead of its naive twin ({side} it by {size})."
     return [first, _sentence(found["why"])]
+
+
+def _is_naive(training: dict[str, Any]) -> bool:
+    """Whether the model is its own twin: clicks spoke for no correction."""
+    return bool(training.get("auto", {}).get("chosen") == "naive")
 
 
 def curves_of(model: Model) -> dict[str, list[float]]:
@@ -167,10 +192,13 @@ def _part(name: str, weights: dict[str, float]) -> str:
 
 def _exhibits(model: Model) -> tuple[Exhibit, ...]:
     learning = "How the rankers improve while they learn."
+    measure = (model.training.get("history") or {}).get("measure")
+    if measure:
+        learning += f" The height is the {measure}."
     if isinstance(model.training.get("validation"), float):
         learning += (
-            " Each is valued on held-out clicks with its own weights: compare the shapes of the "
-            "lines, not their heights."
+            " Each is valued on held-out clicks by what its own method believes: compare the "
+            "shapes of the lines, not their heights; what compares methods stands above."
         )
     return (
         Exhibit(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from zipfile import BadZipFile
+from zlib import error
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +17,14 @@ from numpy.typing import NDArray
 import dualrank as dr
 from dualrank.report import Run
 from dualrank.reproduce.experiment import Task, Trained
-from dualrank.storage import atomic_file
+from dualrank.storage import atomic_file, parse_json, read_file
+
+MOST_BYTES = 1 << 30
+_DAMAGE = (
+    *(ArithmeticError, AttributeError, BadZipFile, EOFError, LookupError, MemoryError),
+    *(NotImplementedError, OSError, RuntimeError, TypeError, ValueError, error),
+)
+"""What a file ends in that nobody wrote so; its task is then done again."""
 
 
 class KeptRuns:
@@ -34,18 +43,10 @@ class KeptRuns:
     def find(self, task: Task) -> list[Trained] | None:
         """What the task left, if its file is there and whole."""
         try:
-            with np.load(self._path(task), allow_pickle=False) as held:
-                arrays = {name: held[name] for name in held.files}
-        except (OSError, ValueError, BadZipFile):
+            content = read_file(self._path(task), MOST_BYTES, within=self._folder)
+            return _trained(content)
+        except _DAMAGE:
             return None
-        return [
-            Trained(
-                Run.model_validate(each["run"]),
-                {metric: arrays[f"{number} {metric}"] for metric in each["metrics"]},
-                each["sizes"],
-            )
-            for number, each in enumerate(json.loads(bytes(arrays["runs"])))
-        ]
 
     def keep(self, task: Task, trained: Sequence[Trained]) -> None:
         """Write what the task left."""
@@ -62,3 +63,18 @@ class KeptRuns:
     def clear(self) -> None:
         """Remove the folder: the experiment has ended."""
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _trained(content: bytes) -> list[Trained]:
+    """What `keep` wrote; one of `_DAMAGE` where it is something else."""
+    with np.load(io.BytesIO(content), allow_pickle=False) as held:
+        arrays = {name: held[name] for name in held.files}
+    found = []
+    for number, each in enumerate(parse_json(bytes(arrays["runs"]), constants=True)):
+        per_query = {metric: arrays[f"{number} {metric}"] for metric in each["metrics"]}
+        run = Run.model_validate(each["run"])
+        for metric, values in per_query.items():
+            if values.ndim != 1 or values.dtype.kind != "f":
+                raise ValueError(f"{metric} is not one number per query")
+        found.append(Trained(run, per_query, dict(each["sizes"])))
+    return found

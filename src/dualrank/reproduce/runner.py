@@ -11,6 +11,7 @@ from dualrank.report import Results, Sheet
 from dualrank.reproduce.experiment import Experiment, Task, Trained
 from dualrank.reproduce.kept_runs import KeptRuns
 from dualrank.reproduce.processes import Report, map_tasks
+from dualrank.storage import writing_alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +36,22 @@ def run(
 
     Tasks run in `jobs` processes; the results do not depend on how many. `report` follows the steps
     of each task, `finished` is called after each. What an interrupted run left in `out` is not done
-    again. `command` is noted as what repeats the experiment.
+    again, and nobody else may write there meanwhile. `command` is noted as what repeats it.
     """
+    if out is not None:
+        with writing_alone(out):
+            return _run(experiment, out, jobs, report, finished, command)
+    return _run(experiment, out, jobs, report, finished, command)
+
+
+def _run(
+    experiment: Experiment,
+    out: Path | None,
+    jobs: int,
+    report: Report | None,
+    finished: Callable[[], None] | None,
+    command: str | None,
+) -> Finished:
     kept = None
     if out is not None:
         experiment = experiment.prepared(out, lambda done, total: None)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dualrank.clicks.browsing import Pages
-from dualrank.clicks.models.counting import Floats, displays
+from dualrank.clicks.models.counting import Floats, displays, require_countable
 from dualrank.clicks.models.em import EM, Prior
 from dualrank.clicks.models.files import write_fitted
 from dualrank.clicks.models.fitted import Fitted, Layout
@@ -23,7 +23,7 @@ from dualrank.data.catalogue import Catalogue
 from dualrank.data.click_log import ClickLog
 from dualrank.data.inputs import log_from
 from dualrank.data.lists import RankedLists, require_no_gaps
-from dualrank.errors import DataError, SettingsError
+from dualrank.errors import SettingsError
 
 SURE = 1e-6
 """No click is held to be more certain than this: one surprise must not cost infinitely much."""
@@ -77,8 +77,7 @@ class ClickModel(ABC):
     def fit(self, log: ClickLog | Any) -> Self:
         """Read the parameters off a log, which may be a file or a data frame."""
         log = log_from(log)
-        if log.sessions == 0:
-            raise DataError("the log has no sessions to fit a click model on")
+        require_countable(log, "fit a click model on")
         self._require_whole(log.lists)
         self.fitted = self._fit(log)
         return self

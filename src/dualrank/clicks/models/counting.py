@@ -6,8 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualrank.data.click_log import ClickLog
+from dualrank.errors import DataError
 
 Floats = NDArray[np.float64]
+
+MOST_SESSIONS = 2**53
+"""Up to here a float holds every whole number."""
 
 
 def tally(index: NDArray[np.integer], weights: ArrayLike, size: int) -> Floats:
@@ -18,6 +22,18 @@ def tally(index: NDArray[np.integer], weights: ArrayLike, size: int) -> Floats:
 def ratio(part: Floats, whole: Floats, otherwise: float = 0.0) -> Floats:
     """part / whole, and `otherwise` where there is no whole."""
     return np.divide(part, whole, out=np.full_like(whole, otherwise), where=whole > 0)
+
+
+def require_countable(log: ClickLog, use: str = "learn from") -> None:
+    """Refuse a log without sessions, or with more than can be added up exactly."""
+    total = float(np.abs(log.counts.astype(np.float64)).sum())
+    if total == 0:
+        raise DataError(f"the log has no sessions to {use}")
+    if total > MOST_SESSIONS:
+        raise DataError(
+            f"the log counts {total:.3g} sessions, and only up to {MOST_SESSIONS:.3g} can be added "
+            "up: its counts are damaged"
+        )
 
 
 def pair_count(log: ClickLog) -> int:

@@ -1,24 +1,41 @@
-"""Click models on disk: Parquet with the pairs as rows, or JSON with the same content."""
+"""Click models on disk: Parquet with the pairs as rows, or JSON with the same content.
+
+A digest over all of it finds damage; files of earlier versions have none. What it cannot find, a
+file that somebody made, is held to what a fitted model can be: probabilities, each within its
+interval, of pairs that stand there once.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from dualrank.clicks.models.counting import Floats
 from dualrank.clicks.models.em import Climb
 from dualrank.clicks.models.fitted import Fitted
 from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.data.catalogue import Catalogue
 from dualrank.errors import DataError, DualrankError
-from dualrank.storage import MARK, atomic_file, require_suffix, write_text
+from dualrank.storage import MARK, atomic_file, parse_json, read_json, require_suffix, write_text
 
 _KEY = b"dualrank"
 _VERSION = 1
+_MOST_JSON = 1 << 30
+_MOST_DOCUMENTS = 1 << 27
+"""The largest index of a document without a name: as many numbers are held."""
+_ROUNDING = 1e-6
+_DAMAGE = (
+    *(pa.ArrowException, ArithmeticError, AttributeError),
+    *(LookupError, MemoryError, TypeError, ValueError),
+)
+"""What a file ends in that nobody wrote so."""
 
 
 def write_fitted(model: str, fitted: Fitted, path: Path) -> None:
@@ -30,8 +47,8 @@ def write_fitted(model: str, fitted: Fitted, path: Path) -> None:
         columns[name] = parameter.values[seen]
         columns[f"{name}_low"] = parameter.low[seen]
         columns[f"{name}_high"] = parameter.high[seen]
-    table = pa.table(columns)
-    head = {
+    table = _typed(pa.table(columns))
+    head: dict[str, Any] = {
         "version": _VERSION,
         "model": model,
         "sessions": fitted.sessions,
@@ -41,6 +58,7 @@ def write_fitted(model: str, fitted: Fitted, path: Path) -> None:
         "iterations": fitted.climb.iterations,
         "converged": fitted.climb.converged,
     }
+    head["digest"] = _digest(head, table)
     if path.suffix == ".json":
         write_text(path, json.dumps({**head, "pairs": table.to_pydict()}, indent=1) + "\n")
     else:
@@ -54,30 +72,36 @@ def read_fitted(path: Path) -> tuple[str, Fitted]:
     """Read what `write_fitted` wrote."""
     try:
         if path.suffix == ".json":
-            head = json.loads(path.read_text(encoding="utf-8"))
-            table = pa.table(head.pop("pairs"))
+            head = dict(read_json(path, most=_MOST_JSON))
+            table = _typed(pa.table(head.pop("pairs")))
         else:
-            table = pq.read_table(path)
-            head = json.loads((table.schema.metadata or {})[_KEY])
+            with path.open("rb") as file:  # One file: no folder, and no columns from its name.
+                table = _typed(pq.ParquetFile(file).read())
+            head = dict(parse_json((table.schema.metadata or {})[_KEY]))
         if head["version"] != _VERSION:
             raise DataError(f"a click model of version {head['version']}; known is {_VERSION}")
+        if head.get("digest", digest := _digest(head, table)) != digest:
+            raise DataError("damaged: its digest is not that of what it says")
+        _check_table(table)
         return str(head["model"]), _fitted(head, table)
     except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
+        why = str(error.strerror or error).partition("\n")[0]
+        raise DataError(f"{path}: cannot be read: {why}") from error
     except DualrankError as error:
-        raise DataError(f"{path}: {error}") from error
-    except (pa.ArrowException, ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise DataError(f"{path}: not a click model ({error!r})") from error
+        named = str(error).startswith(str(path))
+        raise DataError(str(error) if named else f"{path}: {error}") from error
+    except _DAMAGE as error:
+        raise DataError(f"{path}: not a click model ({error!r:.200})") from error
 
 
 def holds_click_model(path: Path) -> bool:
     """Whether a file is a click model, and not, for instance, a log."""
     try:
         if path.suffix == ".json":
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = read_json(path, most=_MOST_JSON)
             return isinstance(content, dict) and "pairs" in content
         return path.suffix == ".parquet" and _KEY in (pq.read_schema(path).metadata or {})
-    except (OSError, ValueError, pa.ArrowException):
+    except (DataError, OSError, ValueError, pa.ArrowException):
         return False
 
 
@@ -93,6 +117,8 @@ def _fitted(head: dict[str, Any], table: pa.Table) -> Fitted:
         catalogue = Catalogue(query_ids, column("doc_id").astype(str), query)
     else:
         places = column("document")
+        if len(places) and not 0 <= places.min() <= places.max() < _MOST_DOCUMENTS:
+            raise DataError(f"documents have numbers from 0 to {_MOST_DOCUMENTS - 1:,}")
     size = int(places.max(initial=-1)) + 1
 
     def spread(name: str, unknown: float) -> Any:
@@ -100,20 +126,80 @@ def _fitted(head: dict[str, Any], table: pa.Table) -> Fitted:
         values[places] = column(name)
         return values
 
+    depth, sessions = _whole(head, "depth"), _whole(head, "sessions")
+    pairs = {}
+    for name, unseen in head["unseen"].items():
+        values, low, high = (column(f"{name}{bound}") for bound in ("", "_low", "_high"))
+        for bound in (values, low, high, np.array([unseen], np.float64)):
+            require_probabilities(name, bound)
+        if not ((low <= values + _ROUNDING) & (values <= high + _ROUNDING)).all():
+            raise DataError(f"{name} of a pair lies outside of its interval")
+        pairs[name] = PairParameter(
+            spread(name, unseen), spread(f"{name}_low", 0.0), spread(f"{name}_high", 1.0), unseen
+        )
+    shared = {name: np.array(values, np.float64) for name, values in head["shared"].items()}
+    for name, values in shared.items():
+        if values.ndim == 0 or len(values) not in (1, depth):
+            raise DataError(f"{name} has {values.size} values for {depth} ranks")
+        if not np.isfinite(values).all():
+            raise DataError(f"{name} holds a number that is not finite")
     return Fitted(
-        {
-            name: PairParameter(
-                spread(name, unseen),
-                spread(f"{name}_low", 0.0),
-                spread(f"{name}_high", 1.0),
-                unseen,
-            )
-            for name, unseen in head["unseen"].items()
-        },
-        {name: np.array(values) for name, values in head["shared"].items()},
+        pairs,
+        shared,
         spread("observations", 0).astype(np.int64),
-        int(head["sessions"]),
-        int(head["depth"]),
+        sessions,
+        depth,
         catalogue,
-        Climb((), int(head["iterations"]), bool(head["converged"])),
+        Climb((), _whole(head, "iterations"), bool(head["converged"])),
     )
+
+
+def require_probabilities(name: str, values: Floats) -> None:
+    """Refuse numbers that are no probabilities."""
+    inside = (values >= -_ROUNDING) & (values <= 1 + _ROUNDING)
+    if not inside.all():
+        wrong = float(values[~inside].ravel()[0])
+        raise DataError(f"{name} is {wrong:g} somewhere; a probability lies between 0 and 1")
+
+
+def _whole(head: dict[str, Any], name: str) -> int:
+    value = head[name]
+    if isinstance(value, bool) or not isinstance(value, int) or value < (name == "depth"):
+        raise DataError(f"{name} is {value!r:.40}, which is no number of them")
+    return value
+
+
+def _typed(table: pa.Table) -> pa.Table:
+    """The columns as they were written: names are text, counts are whole, the rest are numbers."""
+    kinds = {"query_id": pa.string(), "doc_id": pa.string()}
+    kinds |= {"document": pa.int64(), "observations": pa.int64()}
+    fields = [pa.field(name, kinds.get(name, pa.float64())) for name in table.column_names]
+    return table.cast(pa.schema(fields, metadata=table.schema.metadata))
+
+
+def _check_table(table: pa.Table) -> None:
+    """Refuse gaps, pairs that stand there twice, and counts below 0."""
+    for name in table.column_names:
+        if table[name].null_count:
+            raise DataError(f"{name} is missing in {table[name].null_count} of its rows")
+    keys = [name for name in ("query_id", "doc_id", "document") if name in table.column_names]
+    if keys not in (["query_id", "doc_id"], ["document"]):
+        raise DataError("a pair has a query_id and a doc_id, or else the number of a document")
+    if len(table.select(keys).group_by(keys).aggregate([])) < len(table):
+        raise DataError("a pair of query and document stands there twice")
+    if len(table) and (least := pc.min(table["observations"]).as_py()) < 0:
+        raise DataError(f"a pair was observed {least} times")
+
+
+def _digest(head: dict[str, Any], table: pa.Table) -> str:
+    """The sha256 of everything else, however it is laid out."""
+    rest = {name: value for name, value in head.items() if name != "digest"}
+    digest = hashlib.sha256(json.dumps(rest, sort_keys=True).encode())
+    for name in sorted(table.column_names):
+        digest.update(name.encode())
+        column = table[name]
+        if column.null_count or pa.types.is_string(column.type):
+            digest.update(json.dumps(column.to_pylist()).encode())
+        else:
+            digest.update(np.ascontiguousarray(column.to_numpy()).data)
+    return digest.hexdigest()

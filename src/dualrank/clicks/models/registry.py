@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from dualrank.clicks.models.cascade import Cascade
 from dualrank.clicks.models.ccm import ClickChain
 from dualrank.clicks.models.click_model import ClickModel
@@ -15,11 +17,12 @@ from dualrank.clicks.models.ctr import (
 from dualrank.clicks.models.dbn import DynamicBayesian
 from dualrank.clicks.models.dcm import DependentClick, ExactDependentClick
 from dualrank.clicks.models.em import EM, Prior
-from dualrank.clicks.models.files import read_fitted
+from dualrank.clicks.models.files import read_fitted, require_probabilities
 from dualrank.clicks.models.pbm import PositionBased
 from dualrank.clicks.models.pbm_trust import TrustBias
 from dualrank.clicks.models.sdbn import ExactSimplifiedBayesian, SimplifiedBayesian
 from dualrank.clicks.models.ubm import UserBrowsing
+from dualrank.data.lists import RankedLists
 from dualrank.errors import DataError, SettingsError
 
 MODELS: dict[str, type[ClickModel]] = {
@@ -61,4 +64,16 @@ def load_click_model(path: str | Path, *own: type[ClickModel]) -> ClickModel:
         raise DataError(f"{path}: unknown click model {name!r}; known are {', '.join(known)}")
     loaded = known[name]()
     loaded.fitted = fitted
+    try:
+        if name in MODELS:
+            for parameter, values in fitted.shared.items():
+                require_probabilities(parameter, values)
+        # What belongs to another model ends here, and not where somebody relies on it.
+        lists = RankedLists(np.zeros((1, fitted.depth), np.int32), np.zeros(1, np.int32))
+        loaded.click_probabilities(lists)
+        loaded.relevance_of_pairs()
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
+    except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
+        raise DataError(f"{path}: not the parameters of {name} ({error!r:.200})") from error
     return loaded

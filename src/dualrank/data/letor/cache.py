@@ -26,7 +26,7 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.letor.arrays import ARRAYS, open_arrays
 from dualrank.data.letor.rules import Declared
 from dualrank.data.letor.source import SourceFile, SourceState
-from dualrank.storage import atomic_file, sha256_of_file
+from dualrank.storage import atomic_file, parse_json, read_file, sha256_of_file
 
 FORMAT = 3
 LONGEST_MANIFEST = 1 << 16
@@ -75,10 +75,8 @@ class LetorCache:
         return None
 
     def _read_manifest(self) -> dict[str, Any]:
-        about = self._manifest.lstat()
-        if not stat.S_ISREG(about.st_mode) or about.st_size > LONGEST_MANIFEST:
-            raise ValueError("this is no manifest")
-        manifest: dict[str, Any] = json.loads(self._manifest.read_bytes())
+        text = read_file(self._manifest, LONGEST_MANIFEST, within=self.folder)
+        manifest: dict[str, Any] = parse_json(text)
         return manifest
 
     def _directory_of(self, manifest: dict[str, Any]) -> Path:
