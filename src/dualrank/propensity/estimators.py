@@ -66,7 +66,7 @@ def require_shuffled(grouped: GroupedClicks) -> None:
     memory = position_memory(grouped)
     if np.isnan(memory):
         raise DataError(
-            "no query–document pair was seen twice, so that the log cannot show that its lists "
+            "no query–document pair was seen twice beside others, so that the log cannot show that lists "
             "were shuffled"
         )
     if memory > SHUFFLED_BELOW:

@@ -117,7 +117,9 @@ def _rows(engine: Engine, columns: Columns, options: LogOptions) -> None:
         selected["client"] = f"CAST({engine.quote(columns['client_id'])} AS STRING)"
     if "timestamp" in columns:
         name = columns["timestamp"]
-        selected["time"] = engine.seconds(engine.quote(name), types[name])
+        seconds = engine.seconds(engine.quote(name), types[name])
+        # No time is infinite; a nan is larger than every number.
+        selected["time"] = f"CASE WHEN abs({seconds}) < 1e18 THEN {seconds} END"
         selected["written_time"] = f"CAST({engine.quote(name)} AS STRING)"
     for number_of, name in enumerate(columns.events.values()):
         selected[f"amount_{number_of}"] = amount(engine.quote(name), types[name])
