@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -60,7 +61,7 @@ def test_without_a_word_gaps_are_refused_and_the_option_is_named():
 
 def test_few_gaps_may_also_be_left_out():
     rows = [*ROWS[1:2], *ROWS[3:5], ("s5", "q2", "c", 1, 0), *ROWS[:1]]
-    with pytest.raises(BadLogError, match="partial=True if .*, or raise max_bad_share to leave"):
+    with pytest.raises(BadLogError, match=r"partial=True if .*, or raise max_bad_share to leave"):
         read_log(long_table(rows))
 
 
@@ -94,14 +95,14 @@ def test_a_reduced_log_of_whole_lists_is_written_as_ever(clean, tmp_path):
     assert json.loads(table.schema.metadata[KEY])["format"] == 1
 
 
-@pytest.mark.parametrize("places", [[[2, 1], [1, 4], [2]], [[0, 1], [1, 4], [2]], [[1], [1, 4], [2]]])
+@pytest.mark.parametrize(
+    "places", [[[2, 1], [1, 4], [2]], [[0, 1], [1, 4], [2]], [[1], [1, 4], [2]]]
+)
 def test_places_that_cannot_be_are_damage(partial, tmp_path, places):
     table = to_table(partial)
     order = np.argsort([ids[0] for ids in table["doc_ids"].to_pylist()], kind="stable")
     table = table.take(order)
     at = table.column_names.index("places")
-    import pyarrow as pa
-
     bent = table.set_column(at, "places", pa.array(places, table["places"].type))
     pq.write_table(bent, tmp_path / "log.parquet")
     with pytest.raises(DataError, match="damaged: not a reduced log"):

@@ -1,4 +1,4 @@
-"""User Behavior Insights 1.0 to 1.3: queries with what they returned, and events with what users did.
+"""User Behavior Insights 1.0 to 1.3: queries with what they returned, events with what users did.
 
 A UBI `query_id` names one time that someone searched, so it is a session here; what the user typed,
 `user_query`, is the query. The documents displayed are `query_response_hit_ids`, in that order
