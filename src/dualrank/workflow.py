@@ -177,7 +177,9 @@ class _Work:
         with self._followed("training", "model", by_method=by_method) as following:
             path = self.folder / "checkpoint.safetensors"
             model = fit(self.log, self.dataset, plan, checkpoint=path, **following)
-        if not compare or method == NAIVE:
+        # Single documents say nothing without a correction: there is none to compare with.
+        single = not (self.log.lists.mask.sum(axis=1) > 1).any()
+        if not compare or method == NAIVE or single:
             return {method: model}, model
         with self._followed("training without correction, to compare", COMPARED) as following:
             path = self.folder / "checkpoint-twin.safetensors"

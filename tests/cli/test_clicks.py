@@ -204,3 +204,22 @@ def test_impossible_users_are_refused(command, graded, tmp_path, words, sentence
     code, _, error = command("simulate", graded, "--out", tmp_path / "c.parquet", *words)
     assert code == 2
     assert sentence in error
+
+
+def test_models_that_need_whole_lists_are_left_out_of_a_comparison(command, log, tmp_path):
+    table = pq.read_table(log)
+    sampled = tmp_path / "sampled.parquet"
+    pq.write_table(
+        table.filter(pa.array(np.random.default_rng(1).random(len(table)) < 0.6)), sampled
+    )
+    code, _, error = command("clicks", "compare", sampled)
+    assert code == 2
+    assert "partial" in error
+    reduced = tmp_path / "reduced.parquet"
+    assert command("reduce", sampled, "--partial", "--out", reduced)[0] == 0
+    code, out, _ = command("clicks", "compare", reduced)
+    assert code == 0
+    assert "not fitted, as lists have gaps: cascade, dcm, dcm-em, ccm, ubm" in out
+    code, _, error = command("clicks", "compare", reduced, "--models", "pbm,ubm")
+    assert code == 2
+    assert "the click model ubm follows users down the list" in error

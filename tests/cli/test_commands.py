@@ -404,6 +404,23 @@ def test_qrels_with_the_grades_of_the_data_change_nothing(
     assert by_grades[1] == by_qrels[1]
 
 
+def test_evaluate_says_which_queries_do_not_count_and_why(
+    collection: Path, tmp_path: Path, command: Command
+) -> None:
+    data = dr.read_letor(collection / "test.txt")
+    (first, document), *_ = data.pairs()
+    second, other = data.pairs()[data.offsets[1]]
+    qrels = tmp_path / "test.qrels"
+    qrels.write_text(f"{first} 0 {document} 2\n{second} 0 {other} -2\nelsewhere 0 d 1\n")
+    words = ["evaluate", collection / "dla", collection / "test.txt", "--qrels", qrels]
+    code, out, _ = command(*words)
+    assert code == 0
+    assert "1 query without a relevant document counted as 0" in out
+    assert f"{len(data) - 2} queries without judgments left out" in out
+    assert "1 query of the judgments not in the data" in out
+    assert "1 judgment below 0, which count as 0" in out
+
+
 def test_a_model_is_exported_and_its_difference_printed(
     collection: Path, tmp_path: Path, command: Command
 ) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dualrank.data.dataset import Dataset
-from dualrank.data.qrels import read_qrels, with_qrels
+from dualrank.data.qrels import account_of, read_qrels, with_qrels
 from dualrank.errors import DataError
 from dualrank.evaluation.evaluator import evaluate
 
@@ -71,3 +71,13 @@ def test_a_missing_file_is_refused(tmp_path):
 def test_a_grade_above_the_highest_is_refused(write):
     with pytest.raises(DataError, match="grade 3; expected at most 2"):
         with_qrels(DATA, write("q1 0 a 3\n"), max_grade=2)
+
+
+def test_what_is_left_out_or_changed_is_told_in_words(write):
+    path = write("q1 0 b 2\nq1 0 a -2\nq3 0 a -1\nq9 0 a 1\n")
+    assert account_of(DATA, path) == [
+        "1 query without judgments left out",
+        "1 query of the judgments not in the data",
+        "2 judgments below 0, which count as 0",
+    ]
+    assert account_of(DATA, write("q1 0 b 2\nq2 0 a 1\nq3 0 a 0\n")) == []

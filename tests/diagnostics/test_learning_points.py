@@ -138,6 +138,9 @@ def test_the_correlation_is_spearmans(world):
         for each, shown in zip(scores, mask, strict=True)
     ]
     np.testing.assert_allclose(spearman_with_order(scores, mask), theirs)
+    gaps = np.hstack([np.zeros((20, 1), bool), mask])
+    beside = np.hstack([np.full((20, 1), 9.0), scores])
+    np.testing.assert_allclose(spearman_with_order(beside, gaps), theirs)
 
 
 def test_ties_do_not_repeat_the_order_shown(world):

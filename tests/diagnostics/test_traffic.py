@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dualrank.data.click_log import ClickLog
+from dualrank.data.lists import RankedLists
 from dualrank.data.log.reading_report import Client, ReadingReport
 from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.traffic import clicks_everything, clicks_only_last, traffic
@@ -99,3 +100,12 @@ def test_no_clicks_no_robots(world):
     log = world().log(100)
     quiet = ClickLog(log.lists, log.list_of, log.clicks & False, log.counts)
     assert traffic(LogFacts(quiet)).status == "good"
+
+
+def test_gaps_above_the_last_result_do_not_move_it():
+    """Five results logged among seven, once with each of them clicked alone."""
+    documents = np.array([[-1, 0, 1, -1, 2, 3, 4]], dtype=np.int32)
+    lists = RankedLists(documents, np.zeros(1, dtype=np.int32))
+    clicks = np.eye(7, dtype=bool)[[1, 2, 4, 5, 6]]
+    log = ClickLog.from_clicks(lists, np.zeros(5, int), clicks, np.array([1, 2, 4, 8, 16]))
+    assert clicks_only_last(log) == (16, (8 + 4) / 2)

@@ -270,3 +270,14 @@ def test_an_unknown_policy_is_named():
     with pytest.raises(SettingsError) as error:
         Evaluator(graded([1]), no_relevant="ignore")
     assert str(error.value) == "no_relevant is 'ignore'; it must be 'zero', 'skip' or 'one'"
+
+
+def test_queries_on_which_all_rankings_are_alike_are_counted():
+    data = Dataset.from_arrays([[0.0]] * 5, qid=[1, 1, 2, 3, 4], grades=[0, 2, 0, 1, 1])
+    assert Evaluator(data, "map").account() == [
+        "1 query without a relevant document counted as 0",
+        "2 queries with one document, which is always first",
+    ]
+    assert "left out" in Evaluator(data, "map", no_relevant="skip").account()[0]
+    judged = Dataset.from_arrays([[0.0]] * 2, qid=[1, 1], grades=[0, 2])
+    assert Evaluator(judged, "map").account() == []

@@ -284,3 +284,34 @@ def test_unknown_estimators_and_empty_logs_are_refused(world):
         estimate(log, "magic")
     with pytest.raises(DataError, match="the log has no session"):
         estimate(log.take_rows(np.array([], dtype=int)), "click-through")
+
+
+def thinned(log, share, seed=0):
+    """Every impression is logged with this chance, whatever list it stands on."""
+    rng = np.random.default_rng(seed)
+    pattern = np.repeat(np.arange(len(log.counts)), log.counts)
+    documents = log.lists.documents[log.list_of[pattern]]
+    documents = np.where(rng.random(documents.shape) < share, documents, PADDING).astype(np.int32)
+    some = (documents != PADDING).any(axis=1)
+    documents, pattern = documents[some], pattern[some]
+    shown, list_of = np.unique(documents, axis=0, return_inverse=True)
+    queries = np.zeros(len(shown), dtype=np.int32)
+    queries[list_of.reshape(-1)] = log.lists.queries[log.list_of[pattern]]
+    clicks = log.clicks[pattern] & (documents != PADDING)
+    return ClickLog.from_clicks(RankedLists(shown, queries), list_of.reshape(-1), clicks)
+
+
+def test_shuffled_lists_with_gaps_are_compared_where_both_positions_were_logged(world, errors):
+    part = thinned(world(queries=60).shuffled(60_000), 0.5)
+    found = estimate(part, "randomisation")
+    assert np.abs(errors(found)).max() < 4
+    both = part.lists.mask & part.lists.mask[:, :1]
+    np.testing.assert_array_equal(found.support, part.sessions_per_list @ both)
+
+
+def test_gaps_do_not_look_like_another_order(world):
+    w = world(queries=60)
+    assert abs(position_memory(GroupedClicks.of(thinned(w.shuffled(20_000), 0.5)))) < 0.05
+    single = GroupedClicks.of(log_of([(0, [PADDING, 1], [0, 1], 9)]))
+    with pytest.raises(DataError, match="seen twice beside others"):
+        require_shuffled(single)

@@ -138,6 +138,9 @@ def compare(
         click_model(name)
     with one_bar(f"reading {log.name}"):
         train, test = _parts(log, held_out, seed)
+    partial = train.lists.have_gaps.any() or test.lists.have_gaps.any()
+    unfit = [name for name in names if partial and not models and MODELS[name].follows]
+    names = [name for name in names if name not in unfit]
     with one_bar("fitting") as report:
         scores = compare_models(train, test, names, prior=prior, em=em, progress=report)
     if figure is not None:
@@ -154,6 +157,7 @@ def compare(
         "\nperplexity given clicks above, by rank",
         rank_table(scores, given_clicks=True),
         f"fitted on {counted(train.sessions, 'session')}, judged on {test.sessions:,}",
+        f"not fitted, as lists have gaps: {', '.join(unfit)}" if unfit else None,
         *(f"{name} stopped before it converged; raise --max-iterations" for name in unfinished),
         None if figure is None else f"drawn in {figure}",
         "\n" + " ".join(filter(None, verdict)) if verdict else None,

@@ -88,19 +88,22 @@ def evaluate(
 
     Example: dualrank evaluate scores.run features.parquet --qrels judged.qrels
     """
-    from dualrank.data.qrels import with_qrels
+    from dualrank.data.qrels import account_of, with_qrels
+    from dualrank.evaluation.evaluator import Evaluator
     from dualrank.evaluation.metric import PAPER_METRICS, parse_metrics
     from dualrank.report import Row, Table
 
     names = [name.strip() for name in metrics.split(",")]
     chosen = parse_metrics(names) if metrics else PAPER_METRICS
 
-    def judged(model: Model | None) -> tuple[Dataset, int]:
+    def judged(model: Model | None) -> tuple[Dataset, int, list[str]]:
         found = open_features(data, model, None if qrels else max_grade)
-        return (found, 0) if qrels is None else with_qrels(found, qrels, max_grade)
+        if qrels is None:
+            return found, 0, []
+        return *with_qrels(found, qrels, max_grade), account_of(found, qrels)
 
     model = _model(ranking)
-    dataset, missing = judged(model)
+    dataset, missing, notes = judged(model)
     if missing:
         logger.warning("%d judged documents of these queries are not in the data", missing)
     scores = {"value": _scores(ranking, dataset)}
@@ -119,13 +122,14 @@ def evaluate(
         with one_bar("evaluating what was displayed"):
             apart = _measured(dataset.keep(rows), seen, chosen, permutations, seed)
         result |= {f"{metric} of displayed": values for metric, values in apart.items()}
+    notes = Evaluator(dataset, chosen).account() + notes
     columns = tuple(next(iter(result.values())))
     table = Table(
         columns,
         tuple(Row(k, tuple(_cell(*each) for each in of.items())) for k, of in result.items()),
         corner="metric",
     )
-    answer(as_json, result, about, table)
+    answer(as_json, result, about, table, *notes)
 
 
 def _cell(column: str, value: float) -> Cell | str:

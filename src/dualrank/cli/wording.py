@@ -39,6 +39,8 @@ def in_options(sentence: str, options: Sequence[str]) -> str:
     'raise --max-bad-share, or give --validation 0'
     >>> in_options("give columns={'doc_id': 'item'}", ["column"])
     'give --column doc_id=item'
+    >>> in_options("set partial=True", ["partial"])
+    'set --partial'
     """
     for option in options:
         name = re.escape(option.replace("-", "_"))
@@ -46,6 +48,7 @@ def in_options(sentence: str, options: Sequence[str]) -> str:
         before, after = r"(?<![\w'\"./=-])", r"(?![\w'\"/=-]|\.\w)"
         pair = r"s=\{'([^']+)': '([^']+)'\}"
         sentence = re.sub(f"{before}{name}{pair}", rf"--{option} \1=\2", sentence)
+        sentence = re.sub(f"{before}{name}=True", f"--{option}", sentence)
         sentence = re.sub(f"{before}{name}{value}", rf"--{option} \1", sentence)
         sentence = re.sub(rf"{before}{name}=(?=[,;\s]|$)", f"--{option}", sentence)
         if "-" in option:

@@ -47,7 +47,8 @@ class RankedLists:
         array([False,  True])
         """
         mask = self.mask
-        return (~mask[:, :-1] & mask[:, 1:]).any(axis=1)
+        begins_below: NDArray[np.bool_] = ~mask[:, :-1] & mask[:, 1:]
+        return np.asarray(begins_below.any(axis=1))
 
     def gather(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Per-document values (grades, scores) laid out like the lists, 0 at padding."""

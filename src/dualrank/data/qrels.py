@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from dualrank.data.dataset import Dataset
+from dualrank.data.log.reading_report import counted
 from dualrank.data.trec import read_words
 from dualrank.errors import DataError
 
@@ -20,18 +21,23 @@ HIGHEST_GRADE = 1000
 
 def read_qrels(path: str | Path) -> dict[tuple[str, str], float]:
     """The grade of every judged query and document; negative grades (spam) count as 0."""
+    return {pair: max(grade, 0.0) for pair, grade in _written(path).items()}
+
+
+def _written(path: str | Path) -> dict[tuple[str, str], float]:
+    """The grades as they stand in the file."""
     grades: dict[tuple[str, str], float] = {}
     for number, (query, _, document, written) in read_words(path, "query 0 document grade"):
         try:
-            grade = max(float(written), 0.0)
+            grade = float(written)
         except ValueError:
             grade = np.nan
-        if not grade <= HIGHEST_GRADE:
+        if not abs(grade) <= HIGHEST_GRADE:
             raise DataError(
                 f"{path}:{number}: the grade is {written[:40]!r}; expected a number up to "
                 f"{HIGHEST_GRADE}"
             )
-        if grades.setdefault((query, document), grade) != grade:
+        if max(grades.setdefault((query, document), grade), 0.0) != max(grade, 0.0):
             raise DataError(
                 f"{path}:{number}: document {document!r} of query {query!r} was judged "
                 "before, with another grade"
@@ -63,3 +69,15 @@ def with_qrels(
     kept = set(part.query_ids.tolist())
     missing = sum(query in kept for query, _ in grades.keys() - set(pairs))
     return replace(part, grades=values, max_grade=float(highest)), missing
+
+
+def account_of(dataset: Dataset, path: str | Path) -> list[str]:
+    """What of a data set and a qrels file is left out or changed by `with_qrels`, in words."""
+    grades = _written(path)
+    judged, asked = {query for query, _ in grades}, set(dataset.query_ids.tolist())
+    counts = {
+        "{} without judgments left out": counted(len(asked - judged), "queries"),
+        "{} of the judgments not in the data": counted(len(judged - asked), "queries"),
+        "{} below 0, which count as 0": counted(sum(g < 0 for g in grades.values()), "judgments"),
+    }
+    return [words.format(count) for words, count in counts.items() if not count.startswith("0 ")]

@@ -23,6 +23,7 @@ def click_dependence(facts: LogFacts) -> Point:
         "further_down": further.to_dict(),
         "ends_sessions": found.ends_sessions,
         "reads_from_the_top": found.reads_from_the_top,
+        "lists_have_gaps": found.partial,
     }
     asked = Question(NAME, numbers)
     if first.status == further.status == "not measured":
@@ -65,10 +66,13 @@ def click_dependence(facts: LogFacts) -> Point:
         )
     elif first.status in ("warning", "failed") and first.value > 1:
         habits.append("some users click much and others little")
+    models = "Compare click models of other habits, such as dbn and ubm, give"
+    if found.partial:
+        models = "Log whole lists, which tell how users read (dbn, ubm, stopping); give"
     return asked.answer(
         status,
         f"{said}: {', and '.join(habits)}, so that how likely a rank is seen does not depend on "
         "the rank alone.",
-        "Compare click models of other habits, such as dbn and ubm, give contexts that tell "
-        "users apart, and read an examination curve as the average over these lists.",
+        f"{models} contexts that tell users apart, and read an examination curve as the average "
+        "over these lists.",
     )

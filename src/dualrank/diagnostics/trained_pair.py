@@ -83,8 +83,8 @@ class TrainedPair:
 
             P(o_k)/P(o_1) = Σ c_k P(r_1)/P(r_k) / Σ c_1,      P(r_1)/P(r_k) = e^{f(x_1) − f(x_k)},
 
-        over the lists that show both positions. Intervals take the ranker as given: they do not hold
-        what another training, or another network, would have learned.
+        over the lists that show both positions. Intervals take the ranker as given: they do not
+        hold what another training, or another network, would have learned.
         """
         scores = grouped.lists.gather(self.dual)[grouped.list_of]
         inverse = np.exp(np.minimum(scores[:, :1] - scores, np.log(self.max_weight)))

@@ -59,9 +59,15 @@ def _decide(points: Mapping[str, Point]) -> tuple[Verdict, list[str]]:
         small = "The log is too small for any correction; collect more sessions."
         return SWAPS, [small] if connected else [small, "Swap some results while you do."]
     if points["independent clicks"].numbers["ends_sessions"]:
+        partial = points["independent clicks"].numbers.get("lists_have_gaps")
         return SWAPS, [
             "A click mostly ends the session, so that no weight by position, learned or harvested, "
-            "is right; train with method stopping, which learns from what was read, or auto."
+            "is right; "
+            + (
+                "log whole lists, so that method stopping can learn from what was read."
+                if partial
+                else "train with method stopping, which learns from what was read, or auto."
+            )
         ]
     against = _against_one_curve(points)
     if connected and (contradicted or confounded or against or joint.status != "good"):

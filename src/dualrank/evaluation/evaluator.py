@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dualrank.data.dataset import Dataset
 from dualrank.data.inputs import judged_from, scores_from
+from dualrank.data.log.reading_report import counted
 from dualrank.data.ranking import rank_segments
 from dualrank.errors import DataError, SettingsError
 from dualrank.evaluation import formulas
@@ -91,6 +92,19 @@ class Evaluator:
                     best, offsets, self._cutoff(metric), self._discounts
                 )
                 self._ideals[metric] = np.where(self._empty, 1.0, ideal)
+
+    def account(self) -> list[str]:
+        """Queries on which all rankings are alike, in words: they tell none from another."""
+        alone = np.diff(self._offsets) == 1
+        empty, single = int(self._empty.sum()), int((alone & ~self._empty).sum())
+        counts = {"zero": "counted as 0", "one": "counted as 1", "skip": "left out"}
+        found = []
+        if empty:
+            what = counted(empty, "queries")
+            found.append(f"{what} without a relevant document {counts[self.no_relevant]}")
+        if single:
+            found.append(f"{counted(single, 'queries')} with one document, which is always first")
+        return found
 
     def __call__(self, scores: ArrayLike) -> dict[str, float]:
         """The mean of each metric over the queries, by its key."""

@@ -66,8 +66,8 @@ def require_shuffled(grouped: GroupedClicks) -> None:
     memory = position_memory(grouped)
     if np.isnan(memory):
         raise DataError(
-            "no query–document pair was seen twice, so that the log cannot show that its lists "
-            "were shuffled"
+            "no query–document pair was seen twice beside others, so that the log cannot show "
+            "that its lists were shuffled"
         )
     if memory > SHUFFLED_BELOW:
         raise DataError(f"lists were not shuffled: the document tells {memory:.0%} of its position")

@@ -7,7 +7,7 @@ from dualrank.clicks.models.em import EM, Prior
 from dualrank.clicks.models.registry import MODELS, click_model
 from dualrank.data.click_log import ClickLog
 from dualrank.data.lists import RankedLists
-from dualrank.errors import SettingsError
+from dualrank.errors import DataError, SettingsError
 
 
 @pytest.fixture
@@ -74,3 +74,22 @@ def test_impossible_settings_are_refused(build, sentence):
     with pytest.raises(SettingsError) as caught:
         build()
     assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_that_follow_users_down_the_list_refuse_gaps(name, lists):
+    """Others read the same off the logged documents as if the rest had not been there."""
+    gaps = RankedLists(np.array([[0, -1, 2]], dtype=np.int32), np.array([0], dtype=np.int32))
+    clicks = np.array([[True, False, True], [True, False, False]])
+    log = ClickLog.from_clicks(gaps, np.zeros(2, int), clicks, np.array([3, 5]))
+    whole = ClickLog.from_clicks(lists, np.zeros(2, int), clicks, np.array([3, 5]))
+    if name in ("random-ctr", "rank-ctr", "document-ctr", "pbm", "pbm-trust"):
+        model = click_model(name).fit(log)
+        assert model.fitted.observations[[0, 2]].tolist() == [8, 8]
+        assert model.log_likelihood(log) > model.log_likelihood(whole)
+        return
+    sentence = f"the click model {name} follows users down the list, and 1 of 1 lists have gaps"
+    with pytest.raises(DataError, match=sentence):
+        click_model(name).fit(log)
+    with pytest.raises(DataError, match=sentence):
+        click_model(name).fit(whole).log_likelihood(log)

@@ -275,3 +275,66 @@ def test_places_without_a_log_are_named(tmp_path, clean):
         read_log(tmp_path)
     with pytest.raises(DataError, match="an empty list of files"):
         read_log([])
+
+
+def untimed_where_unclicked(sessions=300):
+    """A log that has a timestamp for the sessions with a click alone, two in three."""
+    rows = [(f"s{i:03}", "q1", "a", 1, int(i % 3 > 0)) for i in range(sessions)]
+    times = [f"2024-01-{i % 28 + 1:02}" if i % 3 else None for i in range(sessions)]
+    return with_column(rows, "timestamp", times)
+
+
+def test_what_leaving_sessions_out_does_to_the_click_rate_is_said_before_it_is_advised():
+    with pytest.raises(BadLogError) as caught:
+        read_log(untimed_where_unclicked())
+    assert str(caught.value).endswith(
+        "reduce it with periods=0, which needs no times and keeps these sessions, or raise "
+        "max_bad_share to leave them out, by which the share of sessions with a click would rise "
+        "from 67% to 100%"
+    )
+    ((_, times, _, example),) = caught.value.reading.table()
+    assert times == "100 sessions"
+    assert example.endswith("; 0% of these sessions have a click, and 100% of the others")
+
+
+def test_a_log_that_misses_times_alone_is_whole_without_periods():
+    log = read_log(untimed_where_unclicked(), periods=0)
+    assert log.sessions == 300
+    assert not log.reading.problems
+
+
+def test_a_loss_that_leaves_the_click_rate_as_it_is_needs_no_word():
+    rows = [(f"s{i:03}", "q1", "a" if i % 10 else None, 1, i // 10 % 2) for i in range(400)]
+    with pytest.raises(BadLogError, match=r"or raise max_bad_share to leave them out$"):
+        read_log(long_table(rows))
+
+
+def test_features_that_miss_clicked_documents_say_so():
+    rows = [(f"s{i:03}", "q1", "ab"[i % 2], 1, i % 2) for i in range(100)]
+    data = Dataset.from_arrays([[0.0]], ["q1"], doc_ids=["a"])
+    with pytest.raises(BadLogError, match="with a click would fall from 50% to 0%"):
+        read_log(long_table(rows), data)
+
+
+def test_accounts_of_reduced_logs_that_did_not_count_clicks_are_read():
+    log = read_log(untimed_where_unclicked(), max_bad_share=1.0)
+    written = log.reading.to_dict()
+    for name in ("clicked", "bad_clicked"):
+        del written[name]
+    for problem in written["problems"]:
+        del problem["clicked"]
+    read = ReadingReport.from_dict(written)
+    assert "have a click" not in read.table()[0][3]
+
+
+@pytest.mark.parametrize("time", ["1e300", "inf", "nan", "+292278994-08-17T07:12:55Z"])
+def test_times_out_of_range_are_no_times(clean, time):
+    table = with_column(clean, "timestamp", [time, time, "2024-01-01", "2024-02-01", "2024-02-01"])
+    with pytest.raises(BadLogError, match=r"no readable timestamp .1 session: session 's1' has"):
+        read_log(table)
+
+
+@pytest.mark.parametrize("time", ["99999999999999", "290000-01-01"])
+def test_times_that_are_no_date_have_the_name_of_their_number(clean, time):
+    table = with_column(clean, "timestamp", [time, time, "2024-01-01", "2024-02-01", "2024-02-01"])
+    assert read_log(table).column(PERIOD).names[-1].isdigit()

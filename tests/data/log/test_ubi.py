@@ -426,3 +426,28 @@ def test_an_export_that_shows_nothing_is_refused(tmp_path):
     paths = written(tmp_path, "json", [searched("u1", "ram")], [event("u1", "x", 1)])
     with pytest.raises(DataError, match="no query has query_response_hit_ids, and none an impress"):
         read_log(paths[0], events=paths[1])
+
+
+@pytest.mark.parametrize("name", ["query_response_object_ids", "query_response_objects_ids"])
+def test_the_names_of_older_versions_are_understood(tmp_path, name):
+    """UBI 1.0 has positions as `ordinal.index`, and plugins of its time named hits otherwise."""
+    queries, events = copy.deepcopy(QUERIES), copy.deepcopy(EVENTS)
+    for record in queries:
+        record[name] = record.pop("query_response_hit_ids")
+    for record in events:
+        position = record["event_attributes"]["position"]
+        position["ordinal"] = {"index": position["ordinal"]}
+    asked, done = written(tmp_path, "json", queries, events)
+    log = read_log(asked, events=done)
+    assert happenings(log) == EXPECTED
+    assert log.reading.problems == ()
+    log = read_log(asked, events=lines(done, [event("u1", "b", {"index": 3})]))
+    assert [problem.kind for problem in log.reading.problems] == ["other_position"]
+
+
+def test_impressions_with_gaps_are_read_where_lists_are_partial(tmp_path):
+    queries = [searched("u1", "toner"), searched("u2", "toner")]
+    events = [event("u1", "a", 1, "impression"), event("u2", "c", 3, "impression")]
+    asked, done = written(tmp_path, "json", queries, [*events, event("u2", "c", 3)])
+    log = read_log(asked, events=done, partial=True)
+    assert log.clicks_per_list.sum(axis=0).tolist() == [0, 0, 1]

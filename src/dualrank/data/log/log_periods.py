@@ -33,4 +33,8 @@ def cut(engine: Engine, parts: int, kind: Type) -> tuple[list[float], tuple[str,
 def _name(seconds: float, kind: Type) -> str:
     if kind in ("integer", "number"):
         return f"{seconds:.15g}"
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    except (OverflowError, ValueError, OSError):
+        # A number written as text, such as milliseconds, is no date that can be named.
+        return f"{seconds:.15g}"

@@ -113,8 +113,8 @@ def finish(
         log.reading.check(max_bad_share, before=before, name=name)
         if log.sessions and not log.lists.mask[:, 0].any():
             raise DataError(
-                f"{name or log.reading.source}: no session shows a document at position 1, to which "
-                "examination is relative; number the positions from the first that is shown"
+                f"{name or log.reading.source}: no session shows a document at position 1, to "
+                "which examination is relative; number the positions from the first that is shown"
             )
         if log.sessions == 0:
             raise DataError(

@@ -222,8 +222,8 @@ class ReadingReport:
         )
 
     def contrast(self, problem: Problem) -> str:
-        """How often sessions with a problem were clicked beside others, where that differs."""
-        if self.clicked is None or problem.clicked is None:
+        """How often sessions that go for a problem were clicked beside others, if it differs."""
+        if problem.treatment == "noted" or self.clicked is None or problem.clicked is None:
             return ""
         count, clicked = problem.count, problem.clicked
         others = self.sessions - count, self.clicked - clicked

@@ -117,7 +117,9 @@ def _rows(engine: Engine, columns: Columns, options: LogOptions) -> None:
         selected["client"] = f"CAST({engine.quote(columns['client_id'])} AS STRING)"
     if "timestamp" in columns:
         name = columns["timestamp"]
-        selected["time"] = engine.seconds(engine.quote(name), types[name])
+        seconds = engine.seconds(engine.quote(name), types[name])
+        # No time is infinite; a nan is larger than every number.
+        selected["time"] = f"CASE WHEN abs({seconds}) < 1e18 THEN {seconds} END"
         selected["written_time"] = f"CAST({engine.quote(name)} AS STRING)"
     for number_of, name in enumerate(columns.events.values()):
         selected[f"amount_{number_of}"] = amount(engine.quote(name), types[name])
@@ -324,7 +326,9 @@ class _Reduction:
         self.engine.keep("flawed", looked_for)
         # A session over two queries has two lists; what that does to positions is not news.
         # Likewise a position that cannot be read leaves a gap, and so may one that is there twice.
-        elsewhere = "several_queries OR bad_position OR zero_based OR missing_value OR same_position"
+        elsewhere = (
+            "several_queries OR bad_position OR zero_based OR missing_value OR same_position"
+        )
         unless = {
             "gap": elsewhere,
             "partial_list": elsewhere,
@@ -419,7 +423,9 @@ class _Reduction:
     def _count_bad(self, faults: str) -> tuple[int, int]:
         """Sessions that lose something, and those of them with a click."""
         if faults == "FALSE":
-            bad = "SELECT sum(sessions) AS sessions, sum(clicked) AS clicked FROM judged WHERE lossy"
+            bad = (
+                "SELECT sum(sessions) AS sessions, sum(clicked) AS clicked FROM judged WHERE lossy"
+            )
         else:
             bad = (
                 f"SELECT count(*) AS sessions, {_CLICKED} AS clicked FROM sessions s "

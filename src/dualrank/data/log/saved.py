@@ -1,10 +1,10 @@
 """A reduced log as a Parquet file, and back.
 
 One row per distinct list: `query_id`, `doc_ids` in the order in which they were displayed (where
-lists have gaps also `places`, at which positions), and `happened`, a list of what was done on it: the clicked positions, the contexts, in how many
-sessions, and of every further kind of event what these add up to at which positions. Any reader of
-Parquet can use it; the key `dualrank.log` of its metadata holds the order of context values and the
-account of how the log was read.
+lists have gaps also `places`, at which positions), and `happened`, a list of what was done on it:
+the clicked positions, the contexts, in how many sessions, and of every further kind of event what
+these add up to at which positions. Any reader of Parquet can use it; the key `dualrank.log` of its
+metadata holds the order of context values and the account of how the log was read.
 """
 
 from __future__ import annotations

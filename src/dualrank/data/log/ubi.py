@@ -1,7 +1,8 @@
-"""User Behavior Insights 1.3: queries with what they returned, and events with what users did.
+"""User Behavior Insights 1.0 to 1.3: queries with what they returned, events with what users did.
 
 A UBI `query_id` names one time that someone searched, so it is a session here; what the user typed,
-`user_query`, is the query. The documents displayed are `query_response_hit_ids`, in that order.
+`user_query`, is the query. The documents displayed are `query_response_hit_ids`, in that order
+(older exports have other names for it, see `ubi_fields`).
 Where a query has none, they are those of its events of the action `impression`, at the positions
 that these name. An event of an action such as `click` is joined to them by its `query_id` and
 `event_attributes.object.object_id`.
@@ -25,7 +26,7 @@ from dualrank.data.log.log_format import LogFormat, Source
 from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.reading_report import Problem
 from dualrank.data.log.ubi_account import IMPRESSION, account
-from dualrank.data.log.ubi_fields import DWELL_TIMES, OBJECT, POSITIONS, Fields
+from dualrank.data.log.ubi_fields import DWELL_TIMES, HITS, OBJECT, POSITIONS, Fields
 from dualrank.errors import DataError, SettingsError
 
 DWELL_TIME = "dwell_time"
@@ -90,13 +91,12 @@ def _asked(engine: DuckDBEngine, queries: Source, contexts: Sequence[str]) -> li
         name: f"min({fields.text(name)})" if name == "timestamp" else fields.text(name)
         for name in carried
     }
-    hits = "CAST(NULL AS VARCHAR[])"
-    if fields.has("query_response_hit_ids"):
-        hits = fields.list("query_response_hit_ids")
+    lists = [fields.list(name) for name in HITS if fields.has(name)]
+    hits = ", ".join(f"CASE WHEN len({each}) > 0 THEN {each} END" for each in lists)
     selected = {
         "query_id": fields.text("query_id"),
         "user_query": fields.text("user_query"),
-        "hits": f"CASE WHEN len({hits}) > 0 THEN {hits} END",
+        "hits": f"coalesce({hits})" if hits else "CAST(NULL AS VARCHAR[])",
         **{engine.quote(name): value for name, value in values.items()},
     }
     only = f" WHERE {fields.text('action_name')} IS NULL" if fields.has("action_name") else ""

@@ -12,7 +12,14 @@ from dualrank.data.log.engine import DuckDBEngine
 from dualrank.errors import DataError
 
 OBJECT = "event_attributes.object.object_id"
-POSITIONS = ("event_attributes.position.ordinal", "event_attributes.position", "position")
+HITS = ("query_response_hit_ids", "query_response_object_ids", "query_response_objects_ids")
+"""What a query returned, as UBI 1.3 calls it, and as those before did."""
+POSITIONS = (
+    "event_attributes.position.ordinal",
+    "event_attributes.position.ordinal.index",
+    "event_attributes.position",
+    "position",
+)
 """Where an event may say at which position it was; the first that holds a number counts."""
 DWELL_TIMES = ("event_attributes.dwell_time", "event_attributes.object.dwell_time", "dwell_time")
 """Where an event may say how many seconds someone stayed; the first that is there counts."""
