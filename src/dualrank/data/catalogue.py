@@ -14,11 +14,11 @@ class Catalogue:
     """Queries, and the documents that are known for each of them.
 
     A document that is known for two queries stands here twice: an index is one query–document
-    pair. `query_of_document` points into `query_ids`.
+    pair. `query_of_document` points into `query_ids`. Ids are texts of numpy or of Python.
     """
 
-    query_ids: NDArray[np.str_]
-    doc_ids: NDArray[np.str_]
+    query_ids: NDArray[np.str_ | np.object_]
+    doc_ids: NDArray[np.str_ | np.object_]
     query_of_document: NDArray[np.int64]
 
     def pairs(self) -> list[tuple[str, str]]:

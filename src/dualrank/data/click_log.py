@@ -20,6 +20,9 @@ from dualrank.errors import DataError
 PERIOD = "period"
 """The column that says in which part of the log's time a session was."""
 
+MOST_SESSIONS = 2**50
+"""Below it, sums of sessions over all positions are exact, as whole numbers and as floats."""
+
 
 @dataclass(frozen=True, eq=False)
 class Column:
@@ -148,7 +151,8 @@ class ClickLog:
             [n[:, None].view(np.uint8) for n in numbers] + [np.packbits(clicks, axis=1)], axis=1
         )
         _, first, inverse = np.unique(_comparable(key), return_index=True, return_inverse=True)
-        weights = np.ones(len(clicks)) if counts is None else counts
+        weights = np.ones(len(clicks)) if counts is None else np.asarray(counts)
+        _check_counts(weights)
         return cls(
             lists,
             np.asarray(list_of, dtype=np.int32)[first],
@@ -192,6 +196,17 @@ class ClickLog:
         from dualrank.data.log.long import long_tables
 
         return pa.concat_tables(long_tables(self, catalogue))
+
+
+def _check_counts(counts: NDArray[np.number]) -> None:
+    """Refuse counts that are none, or whose sums would not be exact."""
+    if len(counts) and not counts.min() >= 0:
+        raise DataError(f"a log counts {counts.min()} sessions; expected 0 or more")
+    if not counts.sum(dtype=np.float64) < MOST_SESSIONS:
+        raise DataError(
+            f"a log of {counts.sum(dtype=np.float64):.3g} sessions; sums are exact below "
+            f"{MOST_SESSIONS:.3g}: divide the counts"
+        )
 
 
 def _added_up(

@@ -15,6 +15,9 @@ from dualrank.data.click_log import PERIOD, ClickLog, Column
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.data.log.reduction import WORD, Reduced
 
+LARGEST_TEXT = 2**31 - 1
+"""Bytes of text that Arrow's plain strings can hold in one array."""
+
 
 def assemble(reduced: Reduced) -> ClickLog:
     """The log with a catalogue of its own: the query–document pairs that it shows, sorted."""
@@ -74,14 +77,19 @@ def in_order(
 
 
 def catalogue_of(
-    query: pa.Array | pa.ChunkedArray, document: pa.Array | pa.ChunkedArray
+    query: pa.ChunkedArray, document: pa.ChunkedArray, row_of: NDArray[np.integer] | None = None
 ) -> tuple[Catalogue, NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct pairs, and of each row the index of its query and of its pair."""
+    """The distinct pairs, the index of each query that is given, and of each document's pair.
+
+    Queries are those of the documents, one by one, or those that `row_of` points to.
+    """
     query_ids, query_of_row = _sorted_names(query)
     doc_ids, document_of_row = _sorted_names(document)
-    key = query_of_row.astype(np.int64) * max(len(doc_ids), 1) + document_of_row
+    width = max(len(doc_ids), 1)
+    key = (query_of_row if row_of is None else query_of_row[row_of]) * width
+    key += document_of_row
     pairs, pair_of_row = np.unique(key, return_inverse=True)
-    query_of_pair, document_of_pair = np.divmod(pairs, max(len(doc_ids), 1))
+    query_of_pair, document_of_pair = np.divmod(pairs, width)
     return (
         Catalogue(query_ids, doc_ids[document_of_pair], query_of_pair),
         query_of_row,
@@ -89,17 +97,30 @@ def catalogue_of(
     )
 
 
-def _sorted_names(
-    values: pa.Array | pa.ChunkedArray,
-) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    encoded = values.dictionary_encode()
-    order = pc.sort_indices(encoded.dictionary).to_numpy()
-    names = np.asarray(encoded.dictionary.to_pylist(), dtype=np.str_)
+def _sorted_names(values: pa.ChunkedArray) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
+    """The distinct names in order, and the index of each value.
+
+    Names are Python's own texts, each held once: an array of numpy's gives every one of them the
+    room of the longest.
+    """
+    if pa.types.is_string(values.type) and values.nbytes > LARGEST_TEXT:
+        values = values.cast(pa.large_string())
+    encoded = values.unify_dictionaries() if _is_encoded(values) else values.dictionary_encode()
+    if not encoded.num_chunks:
+        return np.empty(0, dtype=object), np.empty(0, dtype=np.int64)
+    # All chunks share the dictionary that was complete at the last of them.
+    dictionary = encoded.chunk(encoded.num_chunks - 1).dictionary
+    order = pc.sort_indices(dictionary).to_numpy()
+    names = np.empty(len(order), dtype=object)
+    names[:] = dictionary.take(pa.array(order)).to_pylist()
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return names[order], rank[encoded.indices.to_numpy()]
+    codes = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks])
+    return names, rank[codes]
+
+
+def _is_encoded(values: pa.ChunkedArray) -> bool:
+    return pa.types.is_dictionary(values.type)
 
 
 def _column(values: pa.ChunkedArray) -> Column:

@@ -94,6 +94,7 @@ class DuckDBEngine:
         settings = {
             "temp_directory": _literal(str(self._scratch.path)),
             "preserve_insertion_order": "false",
+            "arrow_large_buffer_size": "true",
             "TimeZone": "'UTC'",
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
@@ -176,7 +177,7 @@ class DuckDBEngine:
     def fetch(self, query: str) -> pa.Table:
         """Run a query and bring its result here."""
         with self._mendable():
-            return self._beside(lambda: self.connection.sql(query).to_arrow_table())
+            return self._beside(lambda: _encoded(self.connection.sql(query)))
 
     def _beside(self, work: Callable[[], Result], stage: tuple[int, int] | None = None) -> Result:
         """Do this beside the main thread, which alone hears signals, and hears none in DuckDB."""
@@ -275,6 +276,25 @@ class DuckDBEngine:
 def only_value(engine: Engine, query: str) -> Any:
     """The only value of a query's result."""
     return engine.fetch(query).column(0)[0].as_py()
+
+
+def _encoded(relation: duckdb.DuckDBPyRelation) -> pa.Table:
+    """A result whose texts, which repeat, are held once each and not with every row."""
+    reader = pa.RecordBatchReader.from_stream(relation)
+    text = [pa.types.is_large_string(field.type) for field in reader.schema]
+    pieces = [
+        [
+            values.dictionary_encode() if is_text else values
+            for values, is_text in zip(batch.columns, text, strict=True)
+        ]
+        for batch in reader
+    ]
+    encoded = pa.schema(
+        pa.field(field.name, pa.dictionary(pa.int32(), field.type) if is_text else field.type)
+        for field, is_text in zip(reader.schema, text, strict=True)
+    )
+    batches = [pa.RecordBatch.from_arrays(piece, schema=encoded) for piece in pieces]
+    return pa.Table.from_batches(batches, encoded).unify_dictionaries()
 
 
 _NO_MEMORY = (

@@ -29,7 +29,6 @@ def long_tables(
     if rng is not None:
         rng.shuffle(pattern_of)
     turn_of = _turns(pattern_of, len(log.counts)) if log.events else pattern_of
-    query_names, doc_names = pa.array(catalogue.query_ids), pa.array(catalogue.doc_ids)
     for start in range(0, max(len(pattern_of), 1), SESSIONS_PER_TABLE):
         pattern = pattern_of[start : start + SESSIONS_PER_TABLE]
         turn = turn_of[start : start + SESSIONS_PER_TABLE]
@@ -43,8 +42,10 @@ def long_tables(
         yield pa.table(
             {
                 "session_id": session + start,
-                "query_id": query_names.take(pa.array(queries)),
-                "doc_id": doc_names.take(pa.array(documents[session, position])),
+                "query_id": pa.array(catalogue.query_ids[queries], pa.large_string()),
+                "doc_id": pa.array(
+                    catalogue.doc_ids[documents[session, position]], pa.large_string()
+                ),
                 "position": (position + 1).astype(np.int32),
                 "clicked": log.clicks[pattern][session, position],
                 **contexts,
