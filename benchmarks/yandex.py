@@ -4,8 +4,8 @@
 
 run at the root of a clone, reads `$DUALRANK_DATA/yandex_clicks/sessions.tsv.zst` (56,477 result
 pages of ten documents, 20 queries; after a header, a line has split, query, ten documents and ten
-clicks, by tabs, the latter two by blanks) and writes one row per displayed document, with a column `split` (train or test, as in
-the file). Then, for instance,
+clicks, by tabs, the latter two by blanks) and writes one row per displayed
+document, with a column `split` (train or test, as in the file). Then, for instance,
 
     dualrank clicks compare yandex.parquet --held-out split=test
 """
