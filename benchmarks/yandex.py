@@ -2,9 +2,10 @@
 
     python -m benchmarks.yandex yandex.parquet
 
-reads `$DUALRANK_DATA/yandex_clicks/sessions.tsv.zst` (56,477 result pages of ten documents, 20
-queries) and writes one row per displayed document, with a column `split` (train or test, as in
-the file). Then, for instance,
+run at the root of a clone, reads `$DUALRANK_DATA/yandex_clicks/sessions.tsv.zst` (56,477 result
+pages of ten documents, 20 queries; after a header, a line has split, query, ten documents and ten
+clicks, by tabs, the latter two by blanks) and writes one row per displayed
+document, with a column `split` (train or test, as in the file). Then, for instance,
 
     dualrank clicks compare yandex.parquet --held-out split=test
 """
@@ -29,7 +30,10 @@ def pages() -> Path:
     folder = os.environ.get("DUALRANK_DATA")
     if folder is None:
         sys.exit("DUALRANK_DATA is not set: it names the folder that holds yandex_clicks/")
-    return Path(folder) / "yandex_clicks" / "sessions.tsv.zst"
+    path = Path(folder) / "yandex_clicks" / "sessions.tsv.zst"
+    if not path.exists():
+        sys.exit(f"{path}: there is no such file; the pages are not part of dualrank")
+    return path
 
 
 def long_log(path: Path) -> pa.Table:

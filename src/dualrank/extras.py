@@ -1,4 +1,4 @@
-"""Packages that not everybody needs, and the sentence that names the extra which brings them."""
+"""Packages that not everybody needs, and the sentence that says how to get them."""
 
 from __future__ import annotations
 
@@ -10,29 +10,32 @@ from dualrank.errors import SettingsError
 
 Extra = Literal["charts", "chinese", "onnx", "pages", "spark", "tensorboard", "trees"]
 
-_WANTED_BY: dict[Extra, str] = {
-    "charts": "charts need",
-    "chinese": "cutting Chinese into words needs",
-    "onnx": "ONNX needs",
-    "pages": "reading web pages needs",
-    "spark": "the engine spark needs",
-    "tensorboard": "writing for TensorBoard needs",
-    "trees": "growing trees needs",
+# Who wants an extra, and the packages that it brings, as `pip install` takes them.
+_EXTRAS: dict[Extra, tuple[str, str]] = {
+    "charts": ("charts need", "matplotlib"),
+    "chinese": ("cutting Chinese into words needs", "rjieba"),
+    "onnx": ("ONNX needs", "onnx onnxruntime"),
+    "pages": ("reading web pages needs", "pystemmer selectolax tantivy warcio"),
+    "spark": ("the engine spark needs", "pyspark"),
+    "tensorboard": ("writing for TensorBoard needs", "tensorboard"),
+    "trees": ("growing trees needs", "lightgbm"),
 }
 
 
 def require(extra: Extra, module: str) -> ModuleType:
     """A module that comes with an extra; where it is not installed, say how to get it.
 
+    The packages are named, and not the extra, because that holds wherever dualrank came from.
+
     >>> require("charts", "no_such_module")
     Traceback (most recent call last):
     dualrank.errors.SettingsError: charts need packages that are not installed \
-(No module named 'no_such_module'): pip install 'dualrank[charts]'
+(No module named 'no_such_module'): pip install matplotlib
     """
     try:
         return import_module(module)
     except ImportError as error:
+        wants, packages = _EXTRAS[extra]
         raise SettingsError(
-            f"{_WANTED_BY[extra]} packages that are not installed ({error}): "
-            f"pip install 'dualrank[{extra}]'"
+            f"{wants} packages that are not installed ({error}): pip install {packages}"
         ) from error

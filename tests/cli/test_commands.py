@@ -428,13 +428,15 @@ def test_a_model_is_exported_and_its_difference_printed(
     code, text, _ = command("export", collection / "dla", "--to", "onnx", "--out", out, "--json")
     assert code == 0
     assert 0 <= json.loads(text)["max_difference"] <= 1e-5
-    code, text, _ = command("export", collection / "dla", "--to", "vespa", "--out", out)
+    code, text, _ = command("export", collection / "dla", "--to", "vespa", "--out", out, "--force")
     assert code == 0
     assert "model.rank-profile.txt has the rank profile" in text
-    code, _, err = command("export", collection / "dla", "--to", "solr", "--out", out)
+    code, _, err = command("export", collection / "dla", "--to", "solr", "--out", out, "--force")
     assert code == 2
     assert err.rstrip().endswith("Solr has no elu: train with --activation relu")
-    code, _, err = command("export", collection / "dla", "--to", "opensearch", "--out", out)
+    code, _, err = command(
+        "export", collection / "dla", "--to", "opensearch", "--out", out, "--force"
+    )
     assert code == 2
     assert err.rstrip().endswith("train with --ranker trees or --ranker linear")
     labels = tmp_path / "labels.txt"
@@ -446,10 +448,20 @@ def test_a_model_is_exported_and_its_difference_printed(
     weights = (tmp_path / "labels.txt.weights").read_text().split()
     assert len(weights) == graded.document_count
     code, _, _ = command(
-        "export", collection / "dla", "--to", "letor", "--out", labels, *words, "--grades", 0
+        "export",
+        collection / "dla",
+        "--to",
+        "letor",
+        "--out",
+        labels,
+        *words,
+        "--grades",
+        0,
+        "--force",
     )
     assert code == 0
     assert len(set(read_letor(labels).grades.tolist())) > 5
+    labels = tmp_path / "others.txt"
     code, _, err = command("export", collection / "dla", "--to", "letor", "--out", labels)
     assert code == 2
     assert "needs the click log, and the features of its documents" in err

@@ -28,7 +28,7 @@ def test_a_log_becomes_qrels(command, clicks, tmp_path):
     said = json.loads(text)
     assert len(read_qrels(out)) == said["pairs"] == sum(said["grades"])
     assert said["examination"][0] == 1
-    code, text, _ = command("judge", clicks, "--out", out, "--min-sessions", 67)
+    code, text, _ = command("judge", clicks, "--out", out, "--min-sessions", 67, "--force")
     assert code == 0
     assert "with fewer than 67 sessions left out" in text
 

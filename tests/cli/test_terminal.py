@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from dualrank.cli.terminal import one_bar
+from dualrank.cli.progress_lines import ProgressLines
+from dualrank.cli.terminal import one_bar, task_bars
 from dualrank.errors import DataError
 
 
@@ -40,3 +41,59 @@ def test_of_several_workers_the_first_one_speaks(monkeypatch, capsys, rank, spea
     monkeypatch.setenv("RANK", rank)
     run_bar()
     assert ("counting" in capsys.readouterr().err) == speaks
+
+
+class Clock:
+    """Seconds that pass when they are told to."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_in_a_file_a_line_comes_now_and_then():
+    clock, said = Clock(), []
+    lines = ProgressLines("reading [x]\x1b.parquet", said.append, clock)
+    for second in range(0, 100, 5):
+        clock.now = 100.0 + second
+        lines.report(second, 100)
+    lines.end()
+    assert said == [
+        "reading [x]\\x1b.parquet: 30% (30 of 100), 30 s so far, about 1 min 10 s left",
+        "reading [x]\\x1b.parquet: 60% (60 of 100), 1 min 0 s so far, about 40 s left",
+        "reading [x]\\x1b.parquet: 90% (90 of 100), 1 min 30 s so far, about 10 s left",
+        "reading [x]\\x1b.parquet: done after 1 min 35 s",
+    ]
+
+
+def test_work_that_reports_nothing_is_heard_of_too(monkeypatch, capsys):
+    monkeypatch.setattr("dualrank.cli.progress_lines.EVERY", 0.05)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    with one_bar("fitting ubm"):
+        time.sleep(0.3)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines
+    assert all(line.startswith("dualrank: fitting ubm: 0.") for line in lines)
+
+
+def test_many_tasks_are_added_up(monkeypatch, capsys):
+    monkeypatch.setattr("dualrank.cli.progress_lines.EVERY", 0.0)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    with task_bars(["a", "b", "c", "d"]) as (report, finished):
+        finished()
+        report(1, 5, 10)
+    assert "4 tasks: 38% (1 of 4)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_later_workers_are_silent(monkeypatch, capsys, terminal):
+    monkeypatch.setattr("dualrank.cli.progress_lines.EVERY", 0.0)
+    monkeypatch.setenv("RANK", "1")
+    if terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    run_bar()
+    with task_bars(["a"]) as (report, _):
+        report(0, 1, 2)
+    assert capsys.readouterr().err == ""

@@ -42,3 +42,19 @@ def test_a_command_speaks_of_its_options(tmp_path):
     assert done.returncode == 2
     assert "for a log that counts from 0 set --first-position to 0" in done.stderr
     assert "or raise --max-bad-share to leave them out" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--schedule", "fast"), "'--schedule': 'fast' is not one of 'linear', 'constant'"),
+        (("--activation", "gelu"), "'--activation': 'gelu' is not one of 'elu', 'relu'"),
+        (("--steps", "many"), "'--steps': expected a whole number; see"),
+        (("--learning-rate", "much"), "'--learning-rate': expected a number; see"),
+        (("--min-sessions", "0"), "'--min-sessions': expected 1 or more; see"),
+    ],
+)
+def test_wrong_values_are_told_without_the_words_of_the_parser(command, words, said):
+    code, _, err = command("train", "log.csv", "--features", "f.txt", "--out", "m", *words)
+    assert code == 2
+    assert said in err

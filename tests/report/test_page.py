@@ -190,5 +190,5 @@ def test_without_matplotlib_reports_leave_figures_out_and_say_so(
     names = [path.name for path in results_sheet(results, "Methods").write(tmp_path)]
     assert names == ["table.md", "report.html"]
     assert "figures are left out: charts need" in caplog.text
-    with pytest.raises(SettingsError, match=r"pip install 'dualrank\[charts\]'"):
+    with pytest.raises(SettingsError, match="pip install matplotlib"):
         propensity_figure(results)

@@ -141,7 +141,7 @@ def _is_silent() -> bool:
 
 
 @contextmanager
-def one_bar(description: str) -> Iterator[Callable[[int, int], None]]:
+def one_bar(description: str) -> Iterator[Callable[[float, float], None]]:
     """A single bar, fed with what is done and how much there is; lines where stderr is a file."""
     console = _error_console()
     if _is_silent():

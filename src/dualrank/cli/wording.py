@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-
 _OF_THE_PARSER = (
     (r"Value error, ", ""),
     (r"Input should be a valid integer\b.*", "expected a whole number"),

@@ -43,7 +43,7 @@ class Tokeniser:
     Words are runs of letters and digits in any script, in normal form (NFKC, so that full-width
     letters and ligatures are as plain ones) and lower case. `stemmer` is one of Snowball's
     languages, such as `english`; `stop_words` leaves English ones out; `chinese` cuts runs of
-    Chinese characters into words (it needs the extra `dualrank[chinese]`), which otherwise stay
+    Chinese characters into words (it needs the extra `chinese`), which otherwise stay
     whole.
 
     >>> Tokeniser().words("Crème brûlée, ﬁve €5.50")
