@@ -11,6 +11,7 @@ import typer
 from dualrank.cli.options import imports
 from dualrank.cli.outputs import NewFile
 from dualrank.cli.terminal import Json, Seed, answer, one_bar
+from dualrank.sentences import counted
 from dualrank.storage import require_suffix
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def fit(
 
     Example: dualrank clicks fit clicks.parquet --model ubm --out ubm.parquet
     """
-    from dualrank.report import counted, parameter_tables
+    from dualrank.report import parameter_tables
 
     if out is not None:
         require_suffix(out, "a click model", ".parquet", ".json")
@@ -76,11 +77,11 @@ def fit(
         "iterations": state.climb.iterations,
         "converged": state.climb.converged,
     }
-    documents = counted(int((state.observations > 0).sum()), "document")
+    documents = counted(int((state.observations > 0).sum()), "documents")
     lines = [f"{fitted.title} ({fitted.name}) on {click_log}, {documents}"]
     if state.climb.iterations:
         end = "converged" if state.climb.converged else "stopped before it converged,"
-        lines.append(f"{end} after {counted(state.climb.iterations, 'iteration')}")
+        lines.append(f"{end} after {counted(state.climb.iterations, 'iterations')}")
     likelihood = f"log-likelihood per session {result['log_likelihood']:.4f}"
     lines.append(f"{likelihood}, perplexity {perplexity.overall:.4f}")
     written = None
@@ -156,7 +157,7 @@ def compare(
         rank_table(scores, given_clicks=False),
         "\nperplexity given clicks above, by rank",
         rank_table(scores, given_clicks=True),
-        f"fitted on {counted(train.sessions, 'session')}, judged on {test.sessions:,}",
+        f"fitted on {counted(train.sessions, 'sessions')}, judged on {test.sessions:,}",
         f"not fitted, as lists have gaps: {', '.join(unfit)}" if unfit else None,
         *(f"{name} stopped before it converged; raise --max-iterations" for name in unfinished),
         None if figure is None else f"drawn in {figure}",
@@ -193,7 +194,6 @@ def relevance(
 
     from dualrank.clicks.models.files import holds_click_model
     from dualrank.clicks.models.registry import load_click_model
-    from dualrank.report import counted
     from dualrank.storage import write_table
 
     require_suffix(out, "a table of relevance", ".parquet", ".csv")
@@ -207,7 +207,7 @@ def relevance(
     answer(
         as_json,
         {"table": str(out), "model": fitted.name, "documents": table.num_rows},
-        f"{out}: relevance of {counted(table.num_rows, 'document')} by {fitted.title}",
+        f"{out}: relevance of {counted(table.num_rows, 'documents')} by {fitted.title}",
     )
 
 

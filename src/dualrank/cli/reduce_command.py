@@ -12,6 +12,7 @@ from dualrank.cli.outputs import NewFile
 from dualrank.cli.terminal import Json, Log, Seed, answer, one_bar
 from dualrank.data.log.log_options import LogOptions
 from dualrank.errors import SettingsError
+from dualrank.sentences import counted
 
 if TYPE_CHECKING:
     from dualrank.data.log.reading_report import ReadingReport
@@ -64,7 +65,7 @@ def reduce(
 
     Example: dualrank reduce ubi.ndjson --events ubi.ndjson --event add_to_cart --out log.parquet
     """
-    from dualrank.data.log.reading_report import BadLogError, counted
+    from dualrank.data.log.reading_report import BadLogError
     from dualrank.data.log.saved import write_log
     from dualrank.storage import require_suffix
 
@@ -125,7 +126,6 @@ def reduce(
 
 def _account(reading: ReadingReport) -> tuple[str | Table | None, ...]:
     """What was read and left out, and who clicked most."""
-    from dualrank.data.log.reading_report import counted
     from dualrank.report import clients_table, left_out_table
 
     read = [

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from dualrank.data.dataset import Dataset
-from dualrank.data.log.reading_report import counted
 from dualrank.data.trec import read_words
 from dualrank.errors import DataError
+from dualrank.sentences import counted
 
 HIGHEST_GRADE = 1000
 """Metrics have gains of 2^grade, and above this they are no numbers any more."""

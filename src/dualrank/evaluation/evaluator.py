@@ -24,11 +24,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dualrank.data.dataset import Dataset
 from dualrank.data.inputs import judged_from, scores_from
-from dualrank.data.log.reading_report import counted
 from dualrank.data.ranking import rank_segments
 from dualrank.errors import DataError, SettingsError
 from dualrank.evaluation import formulas
 from dualrank.evaluation.metric import PAPER_METRICS, Metric, parse_metrics
+from dualrank.sentences import counted
 
 NoRelevant = Literal["zero", "skip", "one"]
 

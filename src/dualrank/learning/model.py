@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from dualrank.learning.model_files import (
     digest_of,
     read_model_files,
 )
-from dualrank.learning.score_checks import require_finite
+from dualrank.learning.score_checks import name_by_row, name_in, require_finite
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.kinds import RANKERS
 from dualrank.rankers.network import Network, check_sizes
@@ -63,17 +64,16 @@ class Model:
         """
         if is_frame(data):
             return self._predict_rows(data)
-        offsets = None
         if isinstance(data, Dataset):
-            features, offsets = data.with_features(self.feature_names).features, data.offsets
-        else:
-            try:
-                features = np.asarray(data, np.float32)
-            except (TypeError, ValueError, OverflowError) as error:
-                raise DataError(
-                    f"features are a Dataset, a data frame or a matrix of numbers ({error})"
-                ) from error
-        return self._predict(features, offsets)
+            features = data.with_features(self.feature_names).features
+            return self._predict(features, data.offsets, partial(name_in, data))
+        try:
+            features = np.asarray(data, np.float32)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DataError(
+                f"features are a Dataset, a data frame or a matrix of numbers ({error})"
+            ) from error
+        return self._predict(features, None)
 
     def _predict_rows(self, frame: Any) -> NDArray[np.float32]:
         rows = rows_from(frame, names=self.feature_names, count=self.scaler.input_count)
@@ -83,11 +83,16 @@ class Model:
         queries = rows.queries[order]
         starts = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1]])
         scores = np.empty(len(order), np.float32)
-        scores[order] = self._predict(rows.matrix[order], np.append(starts, len(order)))
+        scores[order] = self._predict(
+            rows.matrix[order], np.append(starts, len(order)), lambda row: name_by_row(order[row])
+        )
         return scores
 
     def _predict(
-        self, features: NDArray[np.float32], offsets: NDArray[np.int64] | None
+        self,
+        features: NDArray[np.float32],
+        offsets: NDArray[np.int64] | None,
+        name: Callable[[int], str] = name_by_row,
     ) -> NDArray[np.float32]:
         if offsets is None and self.ranker.by_list:
             raise DataError(
@@ -99,7 +104,7 @@ class Model:
             require_values(features, self.feature_names, self.kind)
         scaled = self.scaler.transform(features)
         scores = self.ranker.predict(scaled, offsets)
-        require_finite(scores, scaled, self, data)
+        require_finite(scores, features, scaled, self, name)
         return scores
 
     def save(self, directory: str | Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,11 +29,12 @@ Scores = NDArray[np.floating]
 
 def require_finite(
     scores: Scores,
+    features: NDArray[np.float32],
     scaled: NDArray[np.float32],
     model: Model,
-    data: Dataset | NDArray[np.floating],
+    name: Callable[[int], str],
 ) -> None:
-    """Refuse scores that are no finite numbers, and name a document and its largest feature."""
+    """Refuse scores that are no finite numbers, and name a document with its largest feature."""
     finite = np.isfinite(scores)
     if finite.all():
         return
@@ -42,18 +44,25 @@ def require_finite(
             "with a lower learning rate or with scaled features"
         )
     row = int(np.argmin(finite))
-    name = f"document {row + 1}"
-    if isinstance(data, Dataset):
-        query = data.query_ids[np.searchsorted(data.offsets, row, side="right") - 1]
-        name = f"document {data.ids_of_documents()[row]} of query {query}"
     column = int(model.scaler.kept[np.argmax(np.nan_to_num(np.abs(scaled[row])))])
     feature = repr(model.feature_names[column]) if model.feature_names else column + 1
-    value = (data.features if isinstance(data, Dataset) else np.asarray(data))[row, column]
+    value = features[row, column]
     raise DataError(
-        f"{name}: its score is no finite number, nor are those of "
+        f"{name(row)}: its score is no finite number, nor are those of "
         f"{int((~finite).sum()) - 1:,} others; its feature {feature} is {value:g}: correct it, "
         "or train with features of ordinary size"
     )
+
+
+def name_by_row(row: int) -> str:
+    """A document of which only the row is known."""
+    return f"document {row + 1}"
+
+
+def name_in(data: Dataset, row: int) -> str:
+    """A document by its own name and that of its query."""
+    query = data.query_ids[np.searchsorted(data.offsets, row, side="right") - 1]
+    return f"document {data.ids_of_documents()[row]} of query {query}"
 
 
 def tied_share(scores: Scores, groups: NDArray[np.integer], nearly: float = NEARLY) -> float:

@@ -25,7 +25,6 @@ from .figures import method_line as method_line
 from .figures import metric_figure as metric_figure
 from .figures import propensity_figure as propensity_figure
 from .figures import sweep_figure as sweep_figure
-from .in_words import counted as counted
 from .in_words import p_in_words as p_in_words
 from .labels import extra as extra
 from .labels import main_metric as main_metric

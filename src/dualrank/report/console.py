@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.report.in_words import counted
 from dualrank.report.visible import plain, visible
+from dualrank.sentences import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -102,7 +102,7 @@ def _show(sheet: Sheet, console: Console, files: Sequence[Path]) -> None:
         console.print(_points_table(points, width))
         counts = [(status, sum(point.status == status for point in points)) for status in _COLORS]
         said = ", ".join(
-            counted(count, status) if status == "warning" else f"{count} {status}"
+            counted(count, "warnings") if status == "warning" else f"{count} {status}"
             for status, count in counts
             if count
         )

@@ -49,17 +49,6 @@ def in_words(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
-def counted(number: int, noun: str) -> str:
-    """So many of something.
-
-    >>> counted(1, "query"), counted(2_000, "query"), counted(2, "session")
-    ('1 query', '2,000 queries', '2 sessions')
-    """
-    if number != 1:
-        noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number:,} {noun}"
-
-
 def p_in_words(p: float, decimals: int = 4) -> str:
     """A p-value, which is never 0 however it rounds.
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dualrank.certainty import LEVEL
-from dualrank.report.in_words import counted
 from dualrank.report.template import render
 from dualrank.report.visible import plain, visible
+from dualrank.sentences import counted
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -174,7 +174,7 @@ class Table:
                 table = self._rich(self.most_telling(count), padding)
                 if console.measure(table).minimum <= width:
                     if count < len(self.columns):
-                        hidden = counted(len(self.columns) - count, "more column")
+                        hidden = counted(len(self.columns) - count, "more columns")
                         table.caption = f"{hidden} in a wider terminal"
                     return table
         return table

@@ -16,11 +16,11 @@ from dualrank.evaluation.click_check import CLEAR, Lead
 from dualrank.learning.model import Model
 from dualrank.report.diagnosis_report import curves_exhibits, verdict_sentence
 from dualrank.report.drawing import EDGE, LEGEND, few_ticks, new_figure, plain, title
-from dualrank.report.in_words import counted
 from dualrank.report.reading_tables import left_out_table
 from dualrank.report.sheet import Exhibit, Section, Sheet
 from dualrank.report.table import Cell, Row, Table
 from dualrank.report.theme import LIGHT
+from dualrank.sentences import counted
 from dualrank.storage import write_text
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _comparison(training: dict[str, Any]) -> list[str]:
     if not leads:
         return ["The gain of the correction is unproven.", _sentence(found["why"])]
     lead = next(iter(leads.values()))
-    size = f"{abs(lead.in_errors):.1f} standard errors over {counted(lead.queries, 'query')}"
+    size = f"{abs(lead.in_errors):.1f} standard errors over {counted(lead.queries, 'queries')}"
     if lead.in_errors < -CLEAR:
         first = f"The naive twin does better than {method}, by {size}: the correction harms."
     elif lead.is_clear:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from dualrank.errors import DataError
+from dualrank.sentences import counted
 
 Treatment = Literal["dropped", "ignored", "noted"]
 
@@ -274,13 +275,3 @@ def _differ(sessions: int, clicked: int, others: int, others_clicked: int) -> bo
     common = (clicked + others_clicked) / (sessions + others)
     error = (common * (1 - common) * (1 / sessions + 1 / others)) ** 0.5
     return abs(share - other) > max(ERRORS * error, NOTABLE * max(share, other))
-
-
-def counted(count: int, unit: str) -> str:
-    """A number of things, whose name is given for several.
-
-    >>> counted(1, "queries"), counted(1_200, "sessions")
-    ('1 query', '1,200 sessions')
-    """
-    singular = unit.removesuffix("ies") + "y" if unit.endswith("ies") else unit.removesuffix("s")
-    return f"{count:,} {singular if count == 1 else unit}"
