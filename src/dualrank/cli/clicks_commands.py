@@ -127,7 +127,6 @@ def compare(
         comparison_figure,
         comparison_table,
         comparison_verdict,
-        counted,
         rank_table,
         write_figure,
     )
