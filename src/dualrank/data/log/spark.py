@@ -89,7 +89,10 @@ class SparkEngine:
         files = frame.inputFiles()
         for name in named_by_folders(options, frame.columns, files):
             value = f"regexp_extract(input_file_name(), '/{re.escape(name)}=([^/]*)/', 1)"
-            said = f"nullif(nullif(url_decode({value}), ''), '{NOTHING}')"
+            # Spark gives the name as a URL, in which Hive's own escapes are escaped once more.
+            for _ in range(2):
+                value = f"url_decode(replace({value}, '+', '%2B'))"
+            said = f"nullif(nullif({value}, ''), '{NOTHING}')"
             frame = frame.selectExpr("*", f"{said} AS {self.quote(name)}")
         frame.createOrReplaceTempView("log")
 
