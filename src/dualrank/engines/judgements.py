@@ -163,8 +163,8 @@ def _table(
     order = np.lexsort([-found.values, queries])
     return pa.table(
         {
-            "query_id": pa.array(catalogue.query_ids[queries[order]]),
-            "doc_id": pa.array(catalogue.doc_ids[pairs[order]]),
+            "query_id": pa.array(catalogue.query_ids[queries[order]], pa.string()),
+            "doc_id": pa.array(catalogue.doc_ids[pairs[order]], pa.string()),
             "relevance": found.values[order],
             "low": found.low[order],
             "high": found.high[order],

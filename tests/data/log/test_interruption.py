@@ -97,3 +97,15 @@ def test_a_reduction_says_how_far_it_is(clean):
     assert said[-1] == (100, 100)
     assert said == sorted(said)
     assert len(said) > 3
+
+
+def test_nothing_is_printed_however_long_a_query_takes():
+    """DuckDB would show a bar where it believes itself in a terminal."""
+    code = (
+        "from dualrank.data.log.engine import DuckDBEngine\n"
+        "with DuckDBEngine() as engine:\n"
+        "    found = dict(engine.rows('SELECT name, value FROM duckdb_settings()'))\n"
+        "assert found['enable_progress_bar_print'] == 'false', found\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

@@ -1,7 +1,12 @@
 """What a user names is what is read, whatever characters are in its name, and nothing else is."""
 
+import csv
 import gzip
+import io
+import json
 import os
+import subprocess
+import sys
 
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -9,6 +14,7 @@ import pytest
 
 from dualrank.data.log.engine import DuckDBEngine
 from dualrank.data.log.read_log import read_log
+from dualrank.data.log.text_formats import _lines
 from dualrank.errors import DataError, SettingsError
 
 from .conftest import long_table
@@ -161,3 +167,56 @@ def test_temporary_files_have_a_place_or_a_sentence(tmp_path, monkeypatch):
     with pytest.raises(SettingsError, match=r"t\[x\]: temporary files cannot lie in a folder with"):
         read_log(tmp_path / "a[1].csv")
     assert list(odd.iterdir()) == []
+
+
+def test_a_line_without_end_takes_no_memory_here():
+    lines = io.TextIOWrapper(io.BytesIO(b"session_id,x\n" + b"a" * 3_000_000))
+    with pytest.raises(csv.Error, match="a line is too long"):
+        list(_lines(lines))
+
+
+def test_keys_without_number_are_refused(tmp_path):
+    objects = [{f"k{line}_{key}": 1 for key in range(100)} for line in range(30)]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, objects)))
+    with pytest.raises(DataError, match="more than 2000 different keys; expected the names of col"):
+        read_log(tmp_path / "log.jsonl")
+
+
+def test_temporary_files_that_cannot_grow_end_in_a_sentence(tmp_path):
+    """As on a full disk: no file may have more than some bytes."""
+    code = """
+import resource
+from dualrank.data.log.engine import DuckDBEngine
+from dualrank.data.log.text_formats import _lines
+from dualrank.errors import DataError
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+with DuckDBEngine("60MB", threads=1) as engine:
+    try:
+        engine.keep("big", "SELECT md5(CAST(range AS VARCHAR)) AS a FROM range(6000000)")
+    except DataError as error:
+        print(error)
+"""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
+    )
+    assert "the temporary files that the log needs cannot be written" in done.stdout, done
+    assert done.stdout.startswith(f"{tmp_path}: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_more_files_than_may_be_open_are_named(tmp_path):
+    for number in range(150):
+        write(tmp_path / "logs" / f"{number}.parquet", f"d{number}")
+    code = f"""
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+from dualrank.data.log.read_log import read_log
+from dualrank.errors import DataError
+try:
+    read_log({str(tmp_path / "logs")!r}, columns={{"session_id": "doc_id"}})
+except DataError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "its 150 files are more than this process may have open at once" in done.stdout, done

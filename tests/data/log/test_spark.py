@@ -91,6 +91,21 @@ def test_text_files(spark, tmp_path, clean):
     assert same(spark, str(tmp_path / "log.csv")).sessions == 3
 
 
+def test_names_are_those_of_files_and_folders_change_nothing(spark, tmp_path, clean):
+    folder = tmp_path / "d[1]"
+    for path in (tmp_path / "d1" / "a1.parquet", folder / "a[1].parquet"):
+        path.parent.mkdir()
+        pq.write_table(long_table(clean), path)
+    assert same(spark, str(folder / "a[1].parquet")).sessions == 3
+    assert same(spark, str(folder)).sessions == 3
+    hive = tmp_path / "logs" / "doc_id=5" / "device=phone%20x"
+    hive.mkdir(parents=True)
+    pq.write_table(long_table(clean), hive / "part.parquet")
+    assert same(spark, str(tmp_path / "logs")).catalogue.doc_ids.tolist() == ["a", "b", "c"]
+    log = same(spark, str(tmp_path / "logs"), contexts=["device"])
+    assert log.column("device").names == ("phone x",)
+
+
 def test_what_spark_cannot_read_is_named(spark, tmp_path):
     with pytest.raises(DataError, match=r"none\.parquet: Spark cannot read it"):
         read_log_on_spark(tmp_path / "none.parquet", session=spark)

@@ -105,7 +105,7 @@ def _sorted_names(values: pa.ChunkedArray) -> tuple[NDArray[np.object_], NDArray
     """
     if pa.types.is_string(values.type) and values.nbytes > LARGEST_TEXT:
         values = values.cast(pa.large_string())
-    encoded = values.unify_dictionaries() if _is_encoded(values) else values.dictionary_encode()
+    encoded = values.dictionary_encode()
     if not encoded.num_chunks:
         return np.empty(0, dtype=object), np.empty(0, dtype=np.int64)
     # All chunks share the dictionary that was complete at the last of them.
@@ -117,10 +117,6 @@ def _sorted_names(values: pa.ChunkedArray) -> tuple[NDArray[np.object_], NDArray
     rank[order] = np.arange(len(order))
     codes = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks])
     return names, rank[codes]
-
-
-def _is_encoded(values: pa.ChunkedArray) -> bool:
-    return pa.types.is_dictionary(values.type)
 
 
 def _column(values: pa.ChunkedArray) -> Column:

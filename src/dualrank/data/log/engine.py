@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -96,6 +97,9 @@ class DuckDBEngine:
             "preserve_insertion_order": "false",
             "arrow_large_buffer_size": "true",
             "TimeZone": "'UTC'",
+            # It shows how far a query is, and prints it where it believes itself in a terminal.
+            "enable_progress_bar": "true",
+            "enable_progress_bar_print": "false",
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
             "allowed_paths": self.texts(list(self._given.values())),
@@ -147,6 +151,11 @@ class DuckDBEngine:
         except MemoryError as error:
             raise DataError(f"{source.name}: {_NO_MEMORY}") from error
         except duckdb.Error as error:
+            if _TOO_MANY in str(error):
+                raise DataError(
+                    f"{source.name}: its {len(source.files)} files are more than this process may "
+                    "have open at once; raise the limit (ulimit -n), or write fewer files"
+                ) from error
             kind = source.format.title
             raise DataError(
                 f"{source.name}: not a readable {kind} file ({self._reason(error)})"
@@ -177,7 +186,7 @@ class DuckDBEngine:
     def fetch(self, query: str) -> pa.Table:
         """Run a query and bring its result here."""
         with self._mendable():
-            return self._beside(lambda: _encoded(self.connection.sql(query)))
+            return self._beside(lambda: self.connection.sql(query).to_arrow_table())
 
     def _beside(self, work: Callable[[], Result], stage: tuple[int, int] | None = None) -> Result:
         """Do this beside the main thread, which alone hears signals, and hears none in DuckDB."""
@@ -278,25 +287,7 @@ def only_value(engine: Engine, query: str) -> Any:
     return engine.fetch(query).column(0)[0].as_py()
 
 
-def _encoded(relation: duckdb.DuckDBPyRelation) -> pa.Table:
-    """A result whose texts, which repeat, are held once each and not with every row."""
-    reader = pa.RecordBatchReader.from_stream(relation)
-    text = [pa.types.is_large_string(field.type) for field in reader.schema]
-    pieces = [
-        [
-            values.dictionary_encode() if is_text else values
-            for values, is_text in zip(batch.columns, text, strict=True)
-        ]
-        for batch in reader
-    ]
-    encoded = pa.schema(
-        pa.field(field.name, pa.dictionary(pa.int32(), field.type) if is_text else field.type)
-        for field, is_text in zip(reader.schema, text, strict=True)
-    )
-    batches = [pa.RecordBatch.from_arrays(piece, schema=encoded) for piece in pieces]
-    return pa.Table.from_batches(batches, encoded).unify_dictionaries()
-
-
+_TOO_MANY = os.strerror(errno.EMFILE)
 _NO_MEMORY = (
     "reading the log takes more memory than this process can get; give it more, or let DuckDB use "
     "less, such as memory='500MB'"

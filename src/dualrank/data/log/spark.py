@@ -15,6 +15,7 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.log.assembly import assemble
 from dualrank.data.log.columns import find_columns
 from dualrank.data.log.engine import Type
+from dualrank.data.log.folder_columns import NOTHING, named_by_folders
 from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.read_log import finish
 from dualrank.data.log.reduction import reduce_log
@@ -44,6 +45,7 @@ def read_log_on_spark(
     engine = SparkEngine(session or _start(master))
     try:
         engine.open(name)
+        engine.add_folder_columns(options)
         columns = find_columns(engine.types("log"), options, where=name)
         result = assemble(reduce_log(engine, columns, options, name))
     finally:
@@ -63,20 +65,36 @@ class SparkEngine:
     def open(self, log: str) -> None:
         """Make files, or a table, the view `log`; the columns of text files stay text."""
         ends = log.rstrip("/").lower().removesuffix(".gz").removesuffix(".zst")
-        read = self.session.read
+        # Otherwise a folder called doc_id=5 would replace what the files say.
+        read = self.session.read.option("recursiveFileLookup", True)
+        # What is there by this very name is no pattern.
+        path = re.sub(r"([*?\[\]{}\\])", r"\\\1", log) if os.path.exists(log) else log
         try:
             if ends.endswith((".csv", ".tsv")):
                 separator = "\t" if ends.endswith(".tsv") else ","
-                found = read.csv(log, header=True, sep=separator, escape='"')
+                found = read.csv(path, header=True, sep=separator, escape='"')
             elif ends.endswith((".jsonl", ".ndjson", ".json")):
-                found = read.option("primitivesAsString", True).json(log)
+                found = read.option("primitivesAsString", True).json(path)
             elif re.fullmatch(r"\w+(\.\w+){0,2}", log) and not ends.endswith((".parquet", ".pq")):
                 found = self.session.table(log)
             else:
-                found = read.option("mergeSchema", True).parquet(log)
+                found = read.option("mergeSchema", True).parquet(path)
         except Exception as error:
             raise DataError(f"{log}: Spark cannot read it ({_first_line(error)})") from error
         found.createOrReplaceTempView("log")
+
+    def add_folder_columns(self, options: LogOptions) -> None:
+        """What the names of folders say of columns that are asked for and in no file."""
+        frame = self.session.table("log")
+        files = frame.inputFiles()
+        for name in named_by_folders(options, frame.columns, files):
+            value = f"regexp_extract(input_file_name(), '/{re.escape(name)}=([^/]*)/', 1)"
+            # Spark gives the name as a URL, in which Hive's own escapes are escaped once more.
+            for _ in range(2):
+                value = f"url_decode(replace({value}, '+', '%2B'))"
+            said = f"nullif(nullif({value}, ''), '{NOTHING}')"
+            frame = frame.selectExpr("*", f"{said} AS {self.quote(name)}")
+        frame.createOrReplaceTempView("log")
 
     def release(self) -> None:
         """Free what was kept."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 import duckdb
@@ -17,6 +17,8 @@ from dualrank.errors import DataError
 DELIMITERS = (",", "\t", ";", "|")
 START = 4_096
 EXAMINED_ROWS = 100_000
+LONGEST_LINE = 2_000_000
+MOST_KEYS = 2_000
 BULK_ACTIONS = ("index", "create")
 """What a line between the documents of a bulk file, as search engines load it, says to do."""
 
@@ -65,8 +67,15 @@ class JsonLines(LogFormat):
         keys = {key.lower(): key for key in engine.types(f"{lines}, union_by_name = true)")}
         # The database looks at the first lines only; a key may come later.
         every = f"SELECT unnest(json_keys(json)) AS key FROM read_ndjson_objects({files})"
-        for (key,) in engine.rows(f"SELECT DISTINCT key FROM ({every}) ORDER BY key"):
+        for (key,) in engine.rows(
+            f"SELECT DISTINCT key FROM ({every}) ORDER BY key LIMIT {MOST_KEYS + 1}"
+        ):
             keys.setdefault(key.lower(), key)
+        if len(keys) > MOST_KEYS:
+            raise DataError(
+                f"{source.name}: its objects have more than {MOST_KEYS} different keys; expected "
+                "the names of columns, the same in every line"
+            )
         text = ", ".join(f"{engine.quote(key)}: 'VARCHAR'" for key in keys.values())
         return f"{lines}, columns = {{{text}}}){_documents(engine, list(keys.values()))}"
 
@@ -110,9 +119,10 @@ def uneven_row(source: Source, columns: Sequence[str] = ()) -> str | None:
 
 def _uneven(file: str, columns: Sequence[str]) -> str | None:
     with _open(file) as opened:
-        header = opened.readline()
+        lines = _lines(opened)
+        header = next(lines, "")
         mark = max(DELIMITERS, key=header.count)
-        rows = csv.reader(chain([header], opened), delimiter=mark)
+        rows = csv.reader(chain([header], lines), delimiter=mark)
         names = next(rows, [])
         if set(names) <= set(columns):
             return None
@@ -122,6 +132,14 @@ def _uneven(file: str, columns: Sequence[str]) -> str | None:
                 values = "1 value" if len(row) == 1 else f"{len(row)} values"
                 return f"line {rows.line_num}: {values} where the header has {expected}"
     return None
+
+
+def _lines(opened: io.TextIOWrapper) -> Iterator[str]:
+    """The lines of a text up to one that DuckDB would not take either: it may have no end."""
+    while line := opened.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE:
+            raise csv.Error("a line is too long")
+        yield line
 
 
 def _start(file: str) -> str | None:
