@@ -9,7 +9,11 @@ from dualrank.errors import DataError, SettingsError
 from dualrank.propensity.bootstrap import with_intervals
 from dualrank.propensity.estimators import ESTIMATORS, estimate, require_shuffled
 from dualrank.propensity.grouped_clicks import GroupedClicks
-from dualrank.propensity.harvesting import harvest, interventional_sums
+from dualrank.propensity.harvesting import (
+    harvest,
+    interventional_sums,
+    log_curve_of_all_pairs,
+)
 from dualrank.propensity.pair_swaps import swapped_lists
 from dualrank.propensity.randomisation import position_memory
 
@@ -111,7 +115,7 @@ def test_a_swap_by_hand_ignores_lists_that_differ_elsewhere():
             (0, [0, 1, 2], [40, 5, 12], 100),
             (0, [2, 1, 0], [30, 5, 10], 50),
             (0, [1, 0, 2], [50, 9, 9], 100),
-            (0, [2, 0, 8], [90, 9, 9], 100),
+            (0, [2, 0, 8], [80, 9, 9], 100),
         ]
     )
     found = estimate(GroupedClicks.of(log, "queries"), "pair-swaps", resamples=0)
@@ -315,3 +319,20 @@ def test_gaps_do_not_look_like_another_order(world):
     single = GroupedClicks.of(log_of([(0, [PADDING, 1], [0, 1], 9)]))
     with pytest.raises(DataError, match="seen twice beside others"):
         require_shuffled(single)
+
+
+def test_resamples_of_long_lists_are_summed_some_at_a_time(world, monkeypatch):
+    grouped = GroupedClicks.of(world(queries=60).of_several_rankers(20_000), "queries")
+    whole = estimate(grouped, "harvest-all-pairs")
+    monkeypatch.setattr("dualrank.propensity.bootstrap.MOST_NUMBERS", 1)
+    in_parts = estimate(grouped, "harvest-all-pairs")
+    assert in_parts.low.tolist() == pytest.approx(whole.low.tolist())
+
+
+def test_positions_that_no_click_connects_change_nothing_above_them():
+    sums = np.random.default_rng(0).gamma(2.0, size=(5, 4, 4))
+    deep = np.zeros((5, 300, 300))
+    deep[:, :4, :4] = sums
+    curve = log_curve_of_all_pairs(deep)
+    assert curve[:, :4] == pytest.approx(log_curve_of_all_pairs(sums))
+    assert np.isnan(curve[:, 4:]).all()

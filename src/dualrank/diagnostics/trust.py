@@ -173,7 +173,7 @@ def _by_features(facts: LogFacts, why: str) -> Point:
 def _sums_by_relevance(facts: LogFacts, curve: Propensity) -> NDArray[np.float64]:
     """What harvesting sums, `[group, less or more relevant, k, k']`, by both halves in turn."""
     cells = facts.grouped.cells.moved
-    cells = cells.take(cells.position < curve.depth).moved
+    cells = replace(cells.take(cells.position < curve.depth).moved, depth=curve.depth)
     groups = facts.grouped.group_count
     rng = np.random.default_rng([facts.seed, 0x_7205])
     sums = np.zeros((groups, 2, cells.depth, cells.depth))

@@ -16,6 +16,8 @@ from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.propensity.propensity import Propensity
 
 RESAMPLES = 400
+MOST_NUMBERS = 1 << 24
+"""Of statistics that are held at once while resamples are summed."""
 
 # Sums over groups, `[…, *statistic]`, to log examination, `[…, positions]`; nan where the sums do
 # not determine it, −inf where no click was seen.
@@ -71,7 +73,7 @@ def with_intervals(
     examination = np.exp(curve[:depth])
     low = high = None
     if resamples and groups > 1:
-        curves = evidence.log_curve(resampled_sums(evidence.statistics, resamples, seed))
+        curves = _resampled_curves(evidence, resamples, seed)
         spread = spread_of(curves)[:depth] * student.ppf(1 - LEVEL / 2, groups - 1)
         with np.errstate(over="ignore"):  # beyond all numbers is unbounded
             low, high = examination * np.exp(-spread), examination * np.exp(spread)
@@ -97,11 +99,27 @@ def resampled_sums(
     statistics: NDArray[np.float64], resamples: int = RESAMPLES, seed: int = 0
 ) -> NDArray[np.float64]:
     """Statistics per group, `[groups, …]`, summed over groups drawn with replacement."""
-    groups = len(statistics)
+    return _weighted(_draws(len(statistics), resamples, seed), statistics)
+
+
+def _resampled_curves(evidence: Evidence, resamples: int, seed: int) -> NDArray[np.float64]:
+    """The curves of `resampled_sums`, of some at a time: long lists have large statistics."""
+    statistics = evidence.statistics
+    draws = _draws(len(statistics), resamples, seed)
+    at_once = max(1, MOST_NUMBERS // statistics[0].size)
+    parts = (draws[start : start + at_once] for start in range(0, resamples, at_once))
+    return np.concatenate([evidence.log_curve(_weighted(part, statistics)) for part in parts])
+
+
+def _draws(groups: int, resamples: int, seed: int) -> NDArray[np.int64]:
+    """How often every group is in every resample."""
     rng = np.random.default_rng([seed, 0x_B007])
-    weights = rng.multinomial(groups, np.full(groups, 1 / groups), size=resamples)
-    sums: NDArray[np.float64] = weights @ statistics.reshape(groups, -1)
-    return sums.reshape(resamples, *statistics.shape[1:])
+    return rng.multinomial(groups, np.full(groups, 1 / groups), size=resamples)
+
+
+def _weighted(weights: NDArray[np.int64], statistics: NDArray[np.float64]) -> NDArray[np.float64]:
+    sums: NDArray[np.float64] = weights @ statistics.reshape(len(statistics), -1)
+    return sums.reshape(len(weights), *statistics.shape[1:])
 
 
 def spread_of(curves: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -135,6 +135,12 @@ def log_curve_of_all_pairs(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     the likelihood of Bradley and Terry, which is concave in log p. Newton's method, for all
     resamples at once. Positions that clicks do not connect to the first are nan.
     """
+    # What is not connected in all of them together is not in any: far down, lists have few clicks.
+    some = _connected_to_first(sums.sum(axis=tuple(range(sums.ndim - 2))))
+    if not some.all():
+        curve = np.full(sums.shape[:-1], np.nan)
+        curve[..., some] = log_curve_of_all_pairs(sums[..., some, :][..., some])
+        return curve
     depth = sums.shape[-1]
     connected = _connected_to_first(sums)
     inside = connected[..., :, None] & connected[..., None, :]

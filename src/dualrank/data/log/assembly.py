@@ -26,12 +26,13 @@ def assemble(reduced: Reduced) -> ClickLog:
     present = np.bincount(number) > 0
     row_of_list = np.cumsum(present) - 1
     list_of_row, place = row_of_list[number], shown["place"].to_numpy() - 1
-    catalogue, query_of_row, pair_of_row = catalogue_of(shown["query"], shown["document"])
+    catalogue = _catalogue(reduced.pairs)
+    pair = shown["pair"].to_numpy()
     depth = int(place.max(initial=-1)) + 1
     documents = np.full((int(present.sum()), depth), PADDING, dtype=np.int32)
-    documents[list_of_row, place] = pair_of_row
+    documents[list_of_row, place] = pair
     queries = np.zeros(len(documents), dtype=np.int32)
-    queries[list_of_row] = query_of_row
+    queries[list_of_row] = catalogue.query_of_document[pair]
     list_of = row_of_list[happened["list"].to_numpy()]
     columns = {
         name: _column(happened[f"context_{number}"]) for number, name in enumerate(reduced.contexts)
@@ -76,17 +77,24 @@ def in_order(
     )
 
 
-def catalogue_of(
-    query: pa.ChunkedArray, document: pa.ChunkedArray, row_of: NDArray[np.integer] | None = None
-) -> tuple[Catalogue, NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct pairs, the index of each query that is given, and of each document's pair.
+def _catalogue(pairs: pa.Table) -> Catalogue:
+    """Of distinct pairs in order."""
+    query_ids, query_of_pair = _sorted_names(pairs["query"])
+    doc_ids, document_of_pair = _sorted_names(pairs["document"])
+    return Catalogue(query_ids, doc_ids[document_of_pair], query_of_pair)
 
-    Queries are those of the documents, one by one, or those that `row_of` points to.
+
+def catalogue_of(
+    query: pa.ChunkedArray, document: pa.ChunkedArray, row_of: NDArray[np.integer]
+) -> tuple[Catalogue, NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct pairs, the index of each query, and of each document's pair.
+
+    The query of a document is the one that `row_of` points to.
     """
     query_ids, query_of_row = _sorted_names(query)
     doc_ids, document_of_row = _sorted_names(document)
     width = max(len(doc_ids), 1)
-    key = (query_of_row if row_of is None else query_of_row[row_of]) * width
+    key = query_of_row[row_of] * width
     key += document_of_row
     pairs, pair_of_row = np.unique(key, return_inverse=True)
     query_of_pair, document_of_pair = np.divmod(pairs, width)

@@ -21,7 +21,13 @@ from dualrank.errors import DataError, SettingsError
 MEMORY_LIMIT = "1200MB"
 GLOB = frozenset("*?[\\")
 """What DuckDB takes for a pattern in the name of a file."""
-STAGES = {"sessions": (0, 50), "lists": (50, 60), "shown": (60, 80), "judged": (80, 85)}
+STAGES = {
+    "sessions": (0, 50),
+    "lists": (50, 60),
+    "shown": (60, 80),
+    "judged": (80, 85),
+    "pairs": (85, 95),
+}
 """From which to which per cent of a reduction it takes to keep these tables, roughly."""
 
 Progress = Callable[[int, int], None]

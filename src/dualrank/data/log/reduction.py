@@ -37,13 +37,15 @@ NO_CONTEXT = "(none)"
 class Reduced:
     """The reduction of a log, as tables.
 
-    `shown`: list, query, document, place (1-based), for the documents of each distinct list, in any
-    order, some perhaps repeated.
+    `pairs`: query and document of every pair that is shown, in the order of both.
+    `shown`: list, pair (a row of `pairs`), place (1-based), for the documents of each distinct
+    list, in any order, some perhaps repeated.
     `happened`: list, clicks_0 … (a bit per position, `WORD` in each), period, contexts, sessions.
     `amounts`, where there are further `events`: what of each kind the sessions of a row of
     `happened` add up to at a place (row, place, amount_0 …), where it is more than nothing.
     """
 
+    pairs: pa.Table
     shown: pa.Table
     happened: pa.Table
     contexts: tuple[str, ...]
@@ -264,10 +266,7 @@ class _Reduction:
             edges, names = cut(self.engine, self.options.periods, kind)
         happened, amounts = self._happened(faults, filters, edges)
         kept = int(happened["sessions"].to_numpy().sum())
-        shown = self.engine.fetch(
-            "SELECT list, query, document, place FROM shown JOIN judged USING (list) "
-            "WHERE NOT dropped AND place IS NOT NULL"
-        )
+        pairs, shown = self._shown()
         report = ReadingReport(
             source=self.source,
             rows=found["rows"],
@@ -282,7 +281,30 @@ class _Reduction:
             bad_clicked=bad_clicked,
         )
         kinds = tuple(self.columns.events)
-        return Reduced(shown, happened, self.columns.contexts, names, report, kinds, amounts)
+        return Reduced(pairs, shown, happened, self.columns.contexts, names, report, kinds, amounts)
+
+    def _shown(self) -> tuple[pa.Table, pa.Table]:
+        """The pairs of query and document, and which of them the lists show where.
+
+        Names are fetched once a pair: lists are many, and repeat them.
+        """
+        self.engine.view(
+            "displayed",
+            "SELECT list, query, document, place FROM shown JOIN judged USING (list) "
+            "WHERE NOT dropped AND place IS NOT NULL",
+        )
+        self.engine.keep(
+            "pairs",
+            "SELECT query, document, "
+            "CAST(row_number() OVER (ORDER BY query, document) - 1 AS INTEGER) AS pair "
+            "FROM (SELECT DISTINCT query, document FROM displayed)",
+        )
+        pairs = self.engine.fetch("SELECT query, document FROM pairs ORDER BY pair")
+        shown = self.engine.fetch(
+            "SELECT CAST(d.list AS INTEGER) AS list, p.pair, d.place FROM displayed d "
+            "JOIN pairs p ON d.query = p.query AND d.document = p.document"
+        )
+        return pairs, shown
 
     def _totals(self) -> dict[str, int]:
         (totals,) = self.engine.fetch(
