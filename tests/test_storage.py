@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import json
 import os
 import secrets
 import subprocess
@@ -146,6 +147,10 @@ def test_a_full_disk_is_named_by_the_file_that_was_to_be_written(tmp_path, numbe
         (b"[" + b"9" * 50_000 + b"]", "has more than 64 bits"),
         (b"[18446744073709551616]", "has more than 64 bits"),
         (b'{"a": 1, "a": 2}', "names 'a' twice"),
+        (
+            json.dumps(dict.fromkeys(map(str, range(200_000)), 1))[:-1].encode() + b', "7": 2}',
+            "'7' twice",
+        ),
         (b"{", "not JSON"),
     ],
 )

@@ -245,3 +245,14 @@ def test_what_cannot_be_scored_is_refused_with_a_sentence(model):
     for given in ("features.parquet", [["a"]], object()):
         with pytest.raises(DataError, match="features are a Dataset, a data frame or a matrix"):
             model.predict(given)
+
+
+def test_a_pair_has_one_score_and_one_judgment(features, dataset):
+    keys = {name: features[name] for name in ("query_id", "doc_id")}
+    run = pd.DataFrame({**keys, "score": np.arange(len(features["query_id"]), dtype=float)})
+    twice = pd.concat([run, run.assign(score=-run["score"])])
+    with pytest.raises(DataError, match=r"the scores, row .* stands there before"):
+        dr.evaluate(twice, dataset)
+    judged = pd.DataFrame({**keys, "grade": features["grade"]})
+    with pytest.raises(DataError, match=r"the judgments: .* stands there twice"):
+        dr.evaluate(run, pd.concat([judged, judged]))

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from dualrank.errors import DataError, DualrankError, SettingsError
+from dualrank.sentences import shortened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -195,11 +196,11 @@ def parse_json(text: str | bytes, *, bits: int = 64, constants: bool = False) ->
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"it names {_start(twice)!r} twice")
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"it names {shortened(name)} twice")
+        found[name] = value
     return found
 
 

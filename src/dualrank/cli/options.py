@@ -112,7 +112,7 @@ def expanded(function: Callable[..., None]) -> Callable[..., None]:
             for name, kind in kinds.items():
                 fields = {field.name for field in dataclasses.fields(kind)} - hidden[name]
                 given[name] = kind(**{key: values[key] for key in fields & values.keys()})
-            read = [value for name, value in values.items() if name not in outputs]
+            read = {name: value for name, value in values.items() if name not in outputs}
             for name, written in outputs.items():
                 if values[name] is not None:
                     check_output(values[name], written, read, force=values["force"])
@@ -141,9 +141,7 @@ _FORCE = inspect.Parameter(
     default=False,
     annotation=Annotated[
         bool,
-        typer.Option(
-            "--force", help="Replace what is there, though this command did not write it."
-        ),
+        typer.Option("--force", help="Replace what is there, whoever wrote it."),
     ],
 )
 

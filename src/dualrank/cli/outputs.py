@@ -9,12 +9,12 @@ alone. What is read is never written over. Python users decide for themselves: `
 from __future__ import annotations
 
 import glob
-import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from dualrank.errors import SettingsError
+from dualrank.errors import DataError, SettingsError
+from dualrank.storage import read_json
 
 
 class NewFile:
@@ -93,6 +93,8 @@ class NewFolder:
 
 
 Output = NewFile | NewFolder
+LOGS = ("log", "events")
+"""Parameters whose texts are names of files, folders and patterns, and nothing else."""
 
 MODEL = NewFolder(
     "manifest.json:ranker", "propensity.json:examination", "checkpoint*.safetensors", "tensorboard"
@@ -103,7 +105,7 @@ EXPERIMENT = NewFolder("*.json:experiment", "unfinished")
 GENERATED = NewFolder()
 
 
-def check_output(out: Path, kind: Output, read: Iterable[object], *, force: bool) -> None:
+def check_output(out: Path, kind: Output, read: Mapping[str, object], *, force: bool) -> None:
     """Refuse to write over what is read and, without `force`, over what somebody else wrote."""
     for path in _files(read):
         if kind.overwrites(out, path):
@@ -117,13 +119,19 @@ def check_output(out: Path, kind: Output, read: Iterable[object], *, force: bool
         raise SettingsError(f"{out}: {why}")
 
 
-def _files(words: Iterable[object]) -> Iterable[Path]:
-    """What of the words that were typed names files that are there; patterns name several."""
-    for word in words:
-        if isinstance(word, str | Path):
+def _files(words: Mapping[str, object]) -> Iterable[Path]:
+    """What of the words that were typed names files that are there; patterns name several.
+
+    Words that may be something else than a path name no folder: after `--method dla --out dla`
+    there is one of that name.
+    """
+    for name, word in words.items():
+        if isinstance(word, Path) or (isinstance(word, str) and name in LOGS):
             text = str(word)
             found = [text] if os.path.lexists(text) else glob.glob(text, recursive=True)
             yield from map(Path, found)
+        elif isinstance(word, str) and os.path.isfile(word):
+            yield Path(word)
 
 
 def _same(one: Path, other: Path) -> bool:
@@ -142,7 +150,7 @@ def _with_mark(folder: Path, mark: str) -> Iterable[Path]:
 
 def _has_key(path: Path, key: str) -> bool:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        content = read_json(path)
+    except DataError:
         return False
     return isinstance(content, dict) and key in content

@@ -14,6 +14,7 @@ from dualrank.data.feature_rows import KEYS, FeatureRows, by_query
 from dualrank.data.features import THE_FEATURES, read_features
 from dualrank.data.frames import is_frame, to_table
 from dualrank.data.log.read_log import finish, read_log
+from dualrank.data.runs import scores_of_pairs
 from dualrank.errors import DataError
 
 SCORE = "score"
@@ -84,6 +85,12 @@ def judged_from(judged: Any) -> tuple[Dataset, NDArray[np.int64] | None]:
         None if rows.grades is None else rows.grades[order],
         doc_ids=None if rows.documents is None else rows.documents[order],
     )
+    if rows.documents is not None:
+        for query, document in sorted(dataset.catalogue.pairs_twice()):
+            raise DataError(
+                f"{where}: document {document!r} of query {query!r} stands there twice; expected "
+                "one row of judgments"
+            )
     return dataset, order
 
 
@@ -103,11 +110,9 @@ def scores_from(scores: Any, dataset: Dataset, order: NDArray[np.int64] | None) 
         scores = rows.matrix[:, 0]
         if rows.queries is not None and rows.documents is not None:
             pairs = zip(rows.queries.tolist(), rows.documents.tolist(), strict=True)
-            found = dict(zip(pairs, scores.tolist(), strict=True))
-            matched = [found.get(pair, -np.inf) for pair in dataset.pairs()]
-            if not np.isfinite(matched).any():
-                raise DataError(f"{where}: none of these documents is in the data set")
-            return np.array(matched)
+            places = (f", row {number}" for number in range(1, len(scores) + 1))
+            found = zip(places, pairs, scores.tolist(), strict=True)
+            return scores_of_pairs(where, found, dataset)
     if order is None:
         return scores
     values = np.asarray(scores)

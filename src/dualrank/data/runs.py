@@ -50,7 +50,15 @@ def read_run(path: Path, dataset: Dataset) -> NDArray[np.float64]:
     if not path.exists():
         raise DataError(f"{path}: there is no such file or model directory")
     table = suffix_of_table(path) in TABLE_SUFFIXES
-    found = _by_pair(path, _rows_of_table(path) if table else _rows_of_trec(path))
+    rows = _rows_of_table(path) if table else _rows_of_trec(path)
+    return scores_of_pairs(str(path), rows, dataset)
+
+
+def scores_of_pairs(
+    where: str, rows: Iterable[tuple[str, tuple[str, str], float | None]], dataset: Dataset
+) -> NDArray[np.float64]:
+    """Scores by query and document, in the order of a data set; rows come with their place."""
+    found = _by_pair(where, rows)
     for query, document in sorted(dataset.catalogue.pairs_twice()):
         raise DataError(
             f"{dataset.source}: document {document!r} of query {query!r} stands there twice; "
@@ -58,23 +66,23 @@ def read_run(path: Path, dataset: Dataset) -> NDArray[np.float64]:
         )
     scores = np.array([found.get(pair, -np.inf) for pair in dataset.pairs()], dtype=np.float64)
     if not np.isfinite(scores).any():
-        raise DataError(f"{path}: none of its documents is in this data set")
+        raise DataError(f"{where}: none of its documents is in this data set")
     return scores
 
 
 def _by_pair(
-    path: Path, rows: Iterable[tuple[str, tuple[str, str], float | None]]
+    where: str, rows: Iterable[tuple[str, tuple[str, str], float | None]]
 ) -> dict[tuple[str, str], float]:
-    """The score of every query and document, checked; rows come with their place."""
+    """The score of every query and document, checked."""
     found: dict[tuple[str, str], float] = {}
     for place, pair, score in rows:
         if score is None or not math.isfinite(score):
             said = "missing" if score is None else score
-            raise DataError(f"{path}{place}: the score is {said}; expected a finite number")
+            raise DataError(f"{where}{place}: the score is {said}; expected a finite number")
         if found.setdefault(pair, score) != score:
             query, document = pair
             raise DataError(
-                f"{path}{place}: document {document!r} of query {query!r} stands there before, "
+                f"{where}{place}: document {document!r} of query {query!r} stands there before, "
                 "with another score; expected each document of a query once"
             )
     return found
