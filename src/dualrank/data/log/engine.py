@@ -17,6 +17,7 @@ import pyarrow as pa
 from dualrank.data.log.log_format import Source
 from dualrank.data.log.scratch import ScratchFolder
 from dualrank.errors import DataError, SettingsError
+from dualrank.sentences import LONGEST_REASON, reason_of, start_of
 
 MEMORY_LIMIT = "1200MB"
 GLOB = frozenset("*?[\\")
@@ -78,6 +79,7 @@ class DuckDBEngine:
         progress: Progress | None = None,
     ) -> None:
         self._progress = progress
+        self._opened: dict[str, None] = {}
         self._scratch = ScratchFolder()
         try:
             self._given = {file: self._plain_name(file) for file in files}
@@ -143,6 +145,7 @@ class DuckDBEngine:
 
     def open(self, source: Source, name: str = "log") -> None:
         """Make the files of a source a view of this name."""
+        self._opened[source.name] = None
         plain = replace(source, files=tuple(self._given[file] for file in source.files))
         try:
             self.view(name, source.format.rows(self, plain))
@@ -215,23 +218,30 @@ class DuckDBEngine:
         try:
             yield
         except MemoryError as error:
-            raise DataError(_NO_MEMORY) from error
+            raise DataError(f"{self._name}: {_NO_MEMORY}") from error
         except duckdb.OutOfMemoryException as error:
             if "temp_directory" in str(error):
                 raise self._full(error) from error
             raise DataError(
-                f"the log does not fit into the memory limit ({_first_line(error)}); "
+                f"{self._name}: the log does not fit into the memory limit ({reason_of(error)}); "
                 "give more, such as memory='4GB'"
             ) from error
         except duckdb.Error as error:
             if str(self._scratch.path / "duckdb_temp") in str(error):
                 raise self._full(error) from error
-            raise DataError(f"the log cannot be read ({self._reason(error)})") from error
+            raise DataError(
+                f"{self._name}: the log cannot be read ({self._reason(error)})"
+            ) from error
+
+    @property
+    def _name(self) -> str:
+        """What the user calls the files; DuckDB does not always say in which of them it was."""
+        return " and ".join(self._opened) or "the log"
 
     def _full(self, error: Exception) -> DataError:
         return DataError(
             f"{self._scratch.path.parent}: the temporary files that the log needs cannot be "
-            f"written ({_first_line(error)}); make room there, set TMPDIR to another folder, or "
+            f"written ({reason_of(error)}); make room there, set TMPDIR to another folder, or "
             "give more memory, such as memory='4GB'"
         )
 
@@ -248,7 +258,9 @@ class DuckDBEngine:
         found = [
             line for line in lines[1:] if line.startswith(("Expected Number", "Value with", "file"))
         ]
-        return self._as_called(", ".join([_first_line(error), *found]))
+        return self._as_called(
+            ", ".join(start_of(line, LONGEST_REASON) for line in [lines[0], *found])
+        )
 
     def quote(self, name: str) -> str:
         """A column's name, whatever characters it holds."""
@@ -304,10 +316,6 @@ def _is_plain(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return GLOB.isdisjoint(name)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]
 
 
 def _kind(declared: str) -> Type:
