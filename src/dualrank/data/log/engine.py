@@ -148,7 +148,7 @@ class DuckDBEngine:
         self._opened[source.name] = None
         plain = replace(source, files=tuple(self._given[file] for file in source.files))
         try:
-            self.view(name, source.format.rows(self, plain))
+            self.rows(_view(name, source.format.rows(self, plain)))
         except DataError as error:
             raise DataError(self._as_called(str(error))) from error
         except MemoryError as error:
@@ -170,11 +170,18 @@ class DuckDBEngine:
 
     def types(self, table: str) -> dict[str, Type]:
         """The columns of a table, view or query, with what kind of value they hold."""
-        return {name: _kind(declared) for name, declared, *_ in self.rows(f"DESCRIBE {table}")}
+        # Of text, a database guesses again with every query how it is laid out, and may fail.
+        with self._mendable():
+            return self.described(table)
+
+    def described(self, query: str) -> dict[str, Type]:
+        """The `types` of a query, or what DuckDB says against it."""
+        return {name: _kind(declared) for name, declared, *_ in self.rows(f"DESCRIBE {query}")}
 
     def view(self, name: str, query: str) -> None:
         """Give a query a name."""
-        self.rows(f"CREATE OR REPLACE TEMP VIEW {name} AS {query}")
+        with self._mendable():
+            self.rows(_view(name, query))
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of a query's result, or what DuckDB says against it."""
@@ -308,6 +315,10 @@ _NO_MEMORY = (
 
 def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
+
+
+def _view(name: str, query: str) -> str:
+    return f"CREATE OR REPLACE TEMP VIEW {name} AS {query}"
 
 
 def _is_plain(name: str) -> bool:
