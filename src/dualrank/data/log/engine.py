@@ -80,6 +80,7 @@ class DuckDBEngine:
     ) -> None:
         self._progress = progress
         self._opened: dict[str, None] = {}
+        self._types: dict[str, dict[str, Type]] = {}
         self._scratch = ScratchFolder()
         try:
             self._given = {file: self._plain_name(file) for file in files}
@@ -146,6 +147,7 @@ class DuckDBEngine:
     def open(self, source: Source, name: str = "log") -> None:
         """Make the files of a source a view of this name."""
         self._opened[source.name] = None
+        self._types.pop(name, None)
         plain = replace(source, files=tuple(self._given[file] for file in source.files))
         try:
             self.rows(_view(name, source.format.rows(self, plain)))
@@ -166,13 +168,16 @@ class DuckDBEngine:
 
     def register(self, table: pa.Table, name: str = "log") -> None:
         """Make a table in memory a view of this name."""
+        self._types.pop(name, None)
         self.connection.register(name, table)
 
     def types(self, table: str) -> dict[str, Type]:
         """The columns of a table, view or query, with what kind of value they hold."""
-        # Of text, a database guesses again with every query how it is laid out, and may fail.
-        with self._mendable():
-            return self.described(table)
+        # Of text, DuckDB guesses again with every query how it is laid out, which takes long.
+        if table not in self._types:
+            with self._mendable():
+                self._types[table] = self.described(table)
+        return self._types[table]
 
     def described(self, query: str) -> dict[str, Type]:
         """The `types` of a query, or what DuckDB says against it."""
@@ -180,6 +185,7 @@ class DuckDBEngine:
 
     def view(self, name: str, query: str) -> None:
         """Give a query a name."""
+        self._types.pop(name, None)
         with self._mendable():
             self.rows(_view(name, query))
 
@@ -189,6 +195,7 @@ class DuckDBEngine:
 
     def keep(self, name: str, query: str) -> None:
         """Run a query and keep its result under a name."""
+        self._types.pop(name, None)
         statement = f"CREATE OR REPLACE TEMP TABLE {name} AS {query}"
         with self._mendable():
             self._beside(lambda: self.connection.execute(statement), STAGES.get(name))
