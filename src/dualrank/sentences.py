@@ -54,7 +54,7 @@ def listed(names: Iterable[str], longest: int = LONGEST_LIST) -> str:
     """Names that a file gives as part of a sentence: only the first where they are many.
 
     >>> listed(["query", "doc"]), listed(map(str, range(100)), longest=10), listed([])
-    ('query, doc', '0, 1, 2, … (100 in all)', 'nothing')
+    ('query, doc', '0, 1, 2, … (100 in all)', 'none')
     """
     every = list(names)
     shown, length = list[str](), 0
@@ -64,7 +64,7 @@ def listed(names: Iterable[str], longest: int = LONGEST_LIST) -> str:
         if shown and length > longest:
             return f"{', '.join(shown)}, … ({len(every)} in all)"
         shown.append(written)
-    return ", ".join(shown) or "nothing"
+    return ", ".join(shown) or "none"
 
 
 def reason_of(error: BaseException, longest: int = LONGEST_REASON) -> str:

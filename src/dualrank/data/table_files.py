@@ -74,7 +74,7 @@ def _wanted(
     """The columns to read, checked by their names."""
     for name in needed:
         if name not in there:
-            raise DataError(f"{path}: column {name!r} is missing; there is {listed(there)}")
+            raise DataError(f"{path}: column {name!r} is missing; there are {listed(there)}")
     wanted = tuple(dict.fromkeys([*needed, *([number] if number and number in there else [])]))
     for name in wanted:
         if list(there).count(name) > 1:

@@ -157,10 +157,7 @@ class DuckDBEngine:
             raise DataError(f"{source.name}: {_NO_MEMORY}") from error
         except duckdb.Error as error:
             if _TOO_MANY in str(error):
-                raise DataError(
-                    f"{source.name}: its {len(source.files)} files are more than this process may "
-                    "have open at once; raise the limit (ulimit -n), or write fewer files"
-                ) from error
+                raise self._too_many() from error
             kind = source.format.title
             raise DataError(
                 f"{source.name}: not a readable {kind} file ({self._reason(error)})"
@@ -241,6 +238,8 @@ class DuckDBEngine:
                 "give more, such as memory='4GB'"
             ) from error
         except duckdb.Error as error:
+            if _TOO_MANY in str(error):
+                raise self._too_many() from error
             if str(self._scratch.path / "duckdb_temp") in str(error):
                 raise self._full(error) from error
             raise DataError(
@@ -251,6 +250,12 @@ class DuckDBEngine:
     def _name(self) -> str:
         """What the user calls the files; DuckDB does not always say in which of them it was."""
         return " and ".join(self._opened) or "the log"
+
+    def _too_many(self) -> DataError:
+        return DataError(
+            f"{self._name}: its {len(self._given)} files are more than this process may have open "
+            "at once; raise the limit (ulimit -n), or write fewer files"
+        )
 
     def _full(self, error: Exception) -> DataError:
         return DataError(
