@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 LONGEST_VALUE = 80
+LONGEST_LIST = 200
+LONGEST_REASON = 200
 
 
 def counted(count: int, unit: str) -> str:
@@ -24,3 +28,49 @@ def shortened(value: object, longest: int = LONGEST_VALUE) -> str:
     # A long text is cut before it is quoted: a file may hold a word of a gigabyte.
     written = repr(value[: longest + 1] if isinstance(value, str) else value)
     return written if len(written) <= longest else f"{written[:longest]}…"
+
+
+def document_of(query: str, document: str) -> str:
+    """A document as part of a sentence.
+
+    >>> document_of("q1", "d2")
+    "document 'd2' of query 'q1'"
+    """
+    return f"document {shortened(document)} of query {shortened(query)}"
+
+
+def start_of(text: str, longest: int = LONGEST_VALUE) -> str:
+    """A text of a file or a library as part of a sentence: on one line, the end left out.
+
+    >>> start_of("2"), start_of("first\\nsecond", longest=10)
+    ('2', 'first seco…')
+    """
+    # Of a gigabyte the first words are enough to look at.
+    words = " ".join(text[: 10 * longest].split())
+    return words if len(words) <= longest else f"{words[:longest]}…"
+
+
+def listed(names: Iterable[str], longest: int = LONGEST_LIST) -> str:
+    """Names that a file gives as part of a sentence: only the first where they are many.
+
+    >>> listed(["query", "doc"]), listed(map(str, range(100)), longest=10), listed([])
+    ('query, doc', '0, 1, 2, … (100 in all)', 'none')
+    """
+    every = list(names)
+    shown, length = list[str](), 0
+    for name in every:
+        written = start_of(repr(name[: LONGEST_VALUE + 1])[1:-1])
+        length += len(written) + 2
+        if shown and length > longest:
+            return f"{', '.join(shown)}, … ({len(every)} in all)"
+        shown.append(written)
+    return ", ".join(shown) or "none"
+
+
+def reason_of(error: BaseException, longest: int = LONGEST_REASON) -> str:
+    """What an error says, on one line and not too long; of one without words its kind.
+
+    >>> reason_of(ValueError("not this\\n  but that")), reason_of(MemoryError())
+    ('not this but that', 'MemoryError')
+    """
+    return start_of(str(error), longest) or type(error).__name__

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from dualrank.errors import DataError, DualrankError, SettingsError
-from dualrank.sentences import shortened
+from dualrank.sentences import reason_of, shortened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -158,7 +158,7 @@ def read_json(
     try:
         return parse_json(text, constants=constants)
     except ValueError as problem:
-        raise error(f"{path}: not JSON: {problem}") from problem
+        raise error(f"{path}: not JSON: {reason_of(problem)}") from problem
 
 
 def parse_json(text: str | bytes, *, bits: int = 64, constants: bool = False) -> Any:

@@ -106,6 +106,7 @@ def test_what_is_wrong_is_said_with_the_document(tmp_path, changed, words):
     with pytest.raises(DataError) as caught:
         read_features(written(tmp_path, **changed))
     assert words in str(caught.value)
+    assert str(caught.value).startswith(str(tmp_path))
     assert "\n" not in str(caught.value)
 
 

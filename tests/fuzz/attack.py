@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from dualrank.data.log.reading_report import BadLogError
 from dualrank.errors import DualrankError
 
 from .formats import FORMATS, Format
@@ -98,7 +99,7 @@ def _refusal(folder: Path, error: DualrankError) -> Verdict:
     complaint = None
     if not any(name in sentence for name in names):
         complaint = "it names no file"
-    elif len(said) > LONGEST_SENTENCE:
+    elif len(said) > LONGEST_SENTENCE * _matters(error):
         complaint = "it is too long"
     elif "\n" in sentence:
         complaint = "it has several lines"
@@ -107,6 +108,11 @@ def _refusal(folder: Path, error: DualrankError) -> Verdict:
     if complaint is None:
         return Verdict("refused", "", said)
     return Verdict("sentence", f"{complaint}, {_place(error)}", said[:300])
+
+
+def _matters(error: DualrankError) -> int:
+    """How many things a sentence is about: that on a bad log names every kind of problem."""
+    return 1 + len(error.reading.problems) if isinstance(error, BadLogError) else 1
 
 
 def _place(error: BaseException) -> str:

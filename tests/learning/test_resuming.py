@@ -20,7 +20,7 @@ from dualrank.corrections.position_models import (
     RecurrentPositions,
 )
 from dualrank.errors import CheckpointError, StoppedError
-from dualrank.learning.checkpoint import read_checkpoint
+from dualrank.learning.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from dualrank.learning.feedback import SimulatedClicks
 from dualrank.learning.loop import Loop
 from dualrank.rankers.network import DNN
@@ -198,3 +198,13 @@ def test_a_run_that_is_asked_to_stop_saves_the_step_it_has_done(make_loop, tmp_p
     resumed = make_loop(method, settings)
     resumed.run(checkpoint=path)
     assert outcome(resumed) == outcome(whole)
+
+
+@pytest.mark.parametrize("identity", ["a run", None, [1]])
+def test_a_checkpoint_that_says_nothing_of_its_run_is_refused(make_loop, tmp_path, identity):
+    path = tmp_path / "checkpoint"
+    make_loop("dla", SETTINGS).run(checkpoint=path, identity={"data": "abc"})
+    saved = read_checkpoint(path)
+    write_checkpoint(path, Checkpoint(saved.tensors, saved.values | {"identity": identity}))
+    with pytest.raises(CheckpointError, match="checkpoint: does not hold what this training"):
+        make_loop("dla", SETTINGS).run(checkpoint=path, identity={"data": "abc"})

@@ -162,3 +162,10 @@ def test_mutated_tables_are_read_or_refused(tmp_path, suffix):
         path.write_bytes(content.tobytes()[: rng.integers(1, 2 * len(content))])
         with suppress(DataError):
             read_pairs(path)
+
+
+def test_a_column_without_a_name_is_left_alone(tmp_path):
+    (tmp_path / "q.jsonl").write_text('{"query_id": "1", "query": "words", "": 2}\n')
+    assert read_queries(tmp_path / "q.jsonl").texts == ["words"]
+    (tmp_path / "q.csv").write_text("query_id,query,\n1,words,2\n")
+    assert read_queries(tmp_path / "q.csv").texts == ["words"]

@@ -1,11 +1,12 @@
 """Which data an experiment runs on, and which seeds it takes."""
 
+import gzip
 from pathlib import Path
 
 import pytest
 
 from dualrank.data.generator import Preset, generate_splits
-from dualrank.errors import SettingsError
+from dualrank.errors import DataError, SettingsError
 from dualrank.reproduce.collection import Collection
 from dualrank.reproduce.oracle_mode import OracleMode
 from dualrank.reproduce.text_collection import TextCollection, TextSplits
@@ -40,3 +41,15 @@ def test_the_folds_that_were_used_are_named():
     assert Collection("mq2008", Path("folder"), fold=None).describe((0, 2)) == "mq2008, folds 1, 3"
     assert Collection("mq2008", Path("folder"), fold=2).describe((0, 1)) == "mq2008, fold 2"
     assert Collection("tiny", world=3).describe((0,)) == "generated, preset tiny, world 3"
+
+
+@pytest.mark.parametrize("collection", ["msrd-movies", "nfcorpus", "stanford-web"])
+@pytest.mark.parametrize("content", [b"", b"\x28\xb5\x2f\xfd cut", gzip.compress(b"[]\n{")[:20]])
+def test_a_damaged_collection_is_refused_in_one_sentence(tmp_path, collection, content):
+    folder = tmp_path / collection.replace("-", "_")
+    folder.mkdir()
+    names = ["movies-corpus.jsonl.gz", "movies-judgments.tsv.gz", "dev.docs.zst"]
+    for name in (*names, "matched_bodies.jsonl.zst", "pairs.jsonl.zst"):
+        (folder / name).write_bytes(content)
+    with pytest.raises(DataError, match=f"{folder.name}: not {collection} as it was published"):
+        TextCollection(collection, tmp_path).load(0)

@@ -21,6 +21,7 @@ from dualrank.clicks.browsing import ByLastClick, Chain, Independent
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.clicks.user import User, perceived_relevance, require_probability, up_to
 from dualrank.errors import DataError, SettingsError
+from dualrank.sentences import reason_of, shortened
 from dualrank.storage import read_json
 
 DEPTH = 10
@@ -189,15 +190,17 @@ def make_user(name: str, **habits: Any) -> User:
     DynamicBayesianUser(epsilon=0.1, satisfaction=0.9, continuation=0.5)
     """
     if name not in USERS:
-        raise SettingsError(f"unknown user {name!r}; known are {', '.join(USERS)}")
+        raise SettingsError(f"unknown user {shortened(name)}; known are {', '.join(USERS)}")
     known = [f.name for f in fields(USERS[name]) if f.init]
     for habit in habits:
         if habit not in known:
-            raise SettingsError(f"user {name} has no {habit!r}; it has {', '.join(known)}")
+            raise SettingsError(f"user {name} has no {shortened(habit)}; it has {', '.join(known)}")
     try:
         user: User = USERS[name](**{habit: _frozen(value) for habit, value in habits.items()})
     except TypeError as error:
-        raise SettingsError(f"user {name}: a habit is of the wrong kind ({error})") from error
+        raise SettingsError(
+            f"user {name}: a habit is of the wrong kind ({reason_of(error)})"
+        ) from error
     return user
 
 

@@ -14,6 +14,7 @@ from dualrank.data.frames import require_one_of_each
 from dualrank.data.index_columns import numbering, unread, written_as_index
 from dualrank.data.memory_limits import require_memory
 from dualrank.errors import DataError
+from dualrank.sentences import reason_of, shortened, start_of
 
 KEYS = ("query_id", "doc_id")
 GRADE = "grade"
@@ -108,9 +109,10 @@ def columns_to_read(
             )
     ids = [key for key in KEYS if key in present]
     for key in ids:
-        if not _can_be_id(schema.field(key).type):
+        kind = schema.field(key).type
+        if not _can_be_id(kind):
             raise DataError(
-                f"{where}: column {key!r} holds {schema.field(key).type}; ids are text or numbers"
+                f"{where}: column {key!r} holds {start_of(str(kind))}; ids are text or numbers"
             )
     grade = [GRADE] if GRADE in present else []
     if FEATURES in present:
@@ -129,7 +131,10 @@ def columns_to_read(
     for name in (*grade, *own):
         kind = schema.field(name).type
         if name != FEATURES and not _is_number(kind):
-            raise DataError(f"{where}: column {name!r} holds {kind}; features are numbers")
+            raise DataError(
+                f"{where}: column {shortened(name)} holds {start_of(str(kind))}; features are "
+                "numbers"
+            )
     return list(dict.fromkeys([*ids, *grade, *own]))
 
 
@@ -180,8 +185,9 @@ def _ids_of_dictionary(values: pa.Array, key: str, where: str) -> Names:
         require_memory(len(texts) * longest * 4, f"{where}: the {key} of {longest:,} characters")
         return np.asarray(texts.fill_null("").to_pylist(), dtype=np.str_)
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0]
-        raise DataError(f"{where}: column {key!r} holds what is no text ({reason})") from error
+        raise DataError(
+            f"{where}: column {key!r} holds what is no text ({reason_of(error)})"
+        ) from error
 
 
 def _require_all(missing: pa.Array, key: str, where: str, before: int = 0) -> None:
@@ -196,7 +202,9 @@ def _numbers(column: pa.ChunkedArray, name: str, where: str) -> Floats:
     try:
         return column.cast(pa.float32(), safe=False).to_numpy()
     except pa.ArrowException as error:
-        raise DataError(f"{where}: column {name!r} holds what is no number ({error})") from error
+        raise DataError(
+            f"{where}: column {shortened(name)} holds what is no number ({reason_of(error)})"
+        ) from error
 
 
 def _lists(column: pa.ChunkedArray, where: str) -> Floats:

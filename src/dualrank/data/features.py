@@ -22,6 +22,7 @@ from dualrank.data.log.formats import PARQUET, by_suffix
 from dualrank.data.log.log_files import find_source, suffix_of
 from dualrank.data.memory_limits import require_memory
 from dualrank.errors import DataError
+from dualrank.sentences import document_of, reason_of
 
 THE_FEATURES = "the features"
 """What features are called that come from no file."""
@@ -79,8 +80,7 @@ def _read_parquet(file: str, names: Sequence[str] | None) -> FeatureRows:
             table = opened.read(columns)
         table.validate(full=True)
     except (OSError, ValueError, LookupError, OverflowError, MemoryError, pa.ArrowException) as e:
-        reason = str(e).splitlines()[0] if str(e) else type(e).__name__
-        raise DataError(f"{file}: not readable as Parquet ({reason})") from e
+        raise DataError(f"{file}: not readable as Parquet ({reason_of(e)})") from e
     rows = FeatureRows.of(table, file, names=names)
     return replace(rows, left_out=(*left_out, *rows.left_out))
 
@@ -142,17 +142,20 @@ def _dataset(rows: FeatureRows, where: str, max_grade: float | None) -> Dataset:
     assert rows.queries is not None
     assert rows.documents is not None
     order = by_query(rows.queries)
-    dataset = Dataset.from_arrays(
-        rows.matrix[order],
-        rows.queries[order],
-        None if rows.grades is None else rows.grades[order],
-        doc_ids=rows.documents[order],
-        max_grade=max_grade,
-        feature_names=rows.names,
-    )
+    try:
+        dataset = Dataset.from_arrays(
+            rows.matrix[order],
+            rows.queries[order],
+            None if rows.grades is None else rows.grades[order],
+            doc_ids=rows.documents[order],
+            max_grade=max_grade,
+            feature_names=rows.names,
+        )
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from error
     for query, document in sorted(dataset.catalogue.pairs_twice()):
         raise DataError(
-            f"{where}: document {document!r} of query {query!r} stands there twice; "
+            f"{where}: {document_of(query, document)} stands there twice; "
             "expected one row of features"
         )
     return replace(dataset, source=where)

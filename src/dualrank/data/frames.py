@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from dualrank.errors import DataError
+from dualrank.sentences import reason_of, shortened
 
 KINDS = "pandas, polars, Arrow"
 
@@ -47,8 +48,9 @@ def to_table(frame: Any, what: str) -> pa.Table:
 
             table = from_dataframe(frame)
     except (TypeError, ValueError, OverflowError, NotImplementedError, pa.ArrowException) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{what}: no data frame that Arrow can read ({reason})") from error
+        raise DataError(
+            f"{what}: no data frame that Arrow can read ({reason_of(error)})"
+        ) from error
     require_one_of_each(table, what)
     return table
 
@@ -58,7 +60,7 @@ def require_one_of_each(table: pa.Table, where: str) -> None:
     for name, times in Counter(table.column_names).items():
         if times > 1:
             raise DataError(
-                f"{where}: {times} columns are called {name!r}; expected one of each name"
+                f"{where}: {times} columns are called {shortened(name)}; expected one of each name"
             )
 
 

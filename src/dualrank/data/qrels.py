@@ -13,7 +13,7 @@ import numpy as np
 from dualrank.data.dataset import Dataset
 from dualrank.data.trec import read_words
 from dualrank.errors import DataError
-from dualrank.sentences import counted
+from dualrank.sentences import counted, document_of
 
 HIGHEST_GRADE = 1000
 """Metrics have gains of 2^grade, and above this they are no numbers any more."""
@@ -39,7 +39,7 @@ def _written(path: str | Path) -> dict[tuple[str, str], float]:
             )
         if max(grades.setdefault((query, document), grade), 0.0) != max(grade, 0.0):
             raise DataError(
-                f"{path}:{number}: document {document!r} of query {query!r} was judged "
+                f"{path}:{number}: {document_of(query, document)} was judged "
                 "before, with another grade"
             )
     if not grades:

@@ -16,6 +16,7 @@ from dualrank.data.table_files import SUFFIXES as TABLE_SUFFIXES
 from dualrank.data.table_files import read_table, suffix_of_table
 from dualrank.data.trec import read_words, require_words
 from dualrank.errors import DataError
+from dualrank.sentences import document_of
 from dualrank.storage import atomic_file, require_suffix, write_table
 
 TREC_SUFFIXES = (".run", ".trec", ".txt")
@@ -61,7 +62,7 @@ def scores_of_pairs(
     found = _by_pair(where, rows)
     for query, document in sorted(dataset.catalogue.pairs_twice()):
         raise DataError(
-            f"{dataset.source}: document {document!r} of query {query!r} stands there twice; "
+            f"{dataset.source}: {document_of(query, document)} stands there twice; "
             "a run cannot tell one from the other"
         )
     scores = np.array([found.get(pair, -np.inf) for pair in dataset.pairs()], dtype=np.float64)
@@ -82,7 +83,7 @@ def _by_pair(
         if found.setdefault(pair, score) != score:
             query, document = pair
             raise DataError(
-                f"{where}{place}: document {document!r} of query {query!r} stands there before, "
+                f"{where}{place}: {document_of(query, document)} stands there before, "
                 "with another score; expected each document of a query once"
             )
     return found

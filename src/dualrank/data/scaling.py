@@ -127,7 +127,7 @@ class Scaler:
                 np.array(values["scale"], np.float64),
             )
         except (KeyError, OverflowError, TypeError, ValueError) as error:
-            raise DataError(f"the description of the scaling is damaged ({error!r})") from None
+            raise DataError(f"the description of the scaling is damaged ({error!r:.200})") from None
         numbers = np.concatenate([scaler.shift.ravel(), scaler.scale.ravel()])
         if not np.isfinite(numbers).all() or not (scaler.scale > 0).all():
             raise DataError(

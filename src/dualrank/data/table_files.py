@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from dualrank.data.letor.source import MOST_UNPACKED, UNPACKED_UNASKED, SourceFile
 from dualrank.data.trec import text_lines
 from dualrank.errors import DataError
+from dualrank.sentences import listed, reason_of
 
 _TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 SUFFIXES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
@@ -60,12 +61,11 @@ def read_table(
         else:
             found = _read_json_lines(path, needed, number)
         columns = {name: _text(found[name], name, path) for name in texts}
-        if number in found.column_names:
+        if number and number in found.column_names:
             columns[number] = _number(found[number], number, path)
         return pa.table(columns)
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise DataError(f"{path}: the table cannot be read ({reason})") from error
+        raise DataError(f"{path}: the table cannot be read ({reason_of(error)})") from error
 
 
 def _wanted(
@@ -74,10 +74,8 @@ def _wanted(
     """The columns to read, checked by their names."""
     for name in needed:
         if name not in there:
-            names = [repr(each)[1:-1][:40] for each in there]
-            listed = f"there are {', '.join(names[:20])}" if names else "there are none"
-            raise DataError(f"{path}: column {name!r} is missing; {listed}")
-    wanted = tuple(dict.fromkeys([*needed, *([number] if number in there else [])]))
+            raise DataError(f"{path}: column {name!r} is missing; there are {listed(there)}")
+    wanted = tuple(dict.fromkeys([*needed, *([number] if number and number in there else [])]))
     for name in wanted:
         if list(there).count(name) > 1:
             raise DataError(f"{path}: column {name!r} stands there more than once")
@@ -204,5 +202,4 @@ def _number(column: pa.ChunkedArray, name: str, path: Path) -> pa.ChunkedArray:
             column = pc.if_else(pc.equal(column, ""), None, column)
         return pc.cast(column, pa.float64())
     except pa.ArrowException as error:
-        reason = " ".join(str(error).split())[:200]
-        raise DataError(f"{path}: a {name} is not a number ({reason})") from error
+        raise DataError(f"{path}: a {name} is not a number ({reason_of(error)})") from error

@@ -19,6 +19,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from dualrank.errors import CheckpointError
+from dualrank.sentences import LONGEST_LIST, reason_of, shortened, start_of
 from dualrank.storage import atomic_file, parse_json
 
 FORMAT = 2
@@ -62,10 +63,13 @@ def read_checkpoint(path: Path) -> Checkpoint:
             header = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: {unread} ({error}); delete it to start anew") from error
+        raise CheckpointError(
+            f"{path}: {unread} ({reason_of(error)}); delete it to start anew"
+        ) from error
     if header.get("format") != str(FORMAT):
         raise CheckpointError(
-            f"{path}: checkpoint format {header.get('format')}, this version reads {FORMAT}"
+            f"{path}: checkpoint format {shortened(header.get('format'))}, this version reads "
+            f"{FORMAT}"
         )
     if header.get("digest") != _digest(tensors, header.get("values", "")):
         raise CheckpointError(
@@ -75,20 +79,22 @@ def read_checkpoint(path: Path) -> Checkpoint:
         values = parse_json(header["values"], bits=128, constants=True)
         return Checkpoint(tensors, dict(values))
     except (TypeError, ValueError) as error:
-        raise CheckpointError(f"{path}: {unread} ({error}); delete it to start anew") from error
+        raise CheckpointError(
+            f"{path}: {unread} ({reason_of(error)}); delete it to start anew"
+        ) from error
 
 
 def require_same_run(path: Path, saved: dict[str, Any], now: dict[str, Any]) -> None:
     """Refuse to continue a run with other data or settings, and say what differs."""
     saved, now = _flat(saved), _flat(json.loads(json.dumps(now)))  # tuples are saved as lists
     differing = [
-        f"{key} was {saved.get(key)!r} and is {now.get(key)!r}"
+        f"{key} was {shortened(saved.get(key))} and is {shortened(now.get(key))}"
         for key in sorted(saved.keys() | now.keys())
         if saved.get(key) != now.get(key)
     ]
     if differing:
         raise CheckpointError(
-            f"{path}: belongs to another run: {'; '.join(differing)}; "
+            f"{path}: belongs to another run: {start_of('; '.join(differing), LONGEST_LIST)}; "
             "delete it or choose another directory"
         )
 

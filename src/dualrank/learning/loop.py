@@ -35,6 +35,7 @@ from dualrank.learning.validation import Measure, Validation
 from dualrank.learning.workers import Workers
 from dualrank.rankers.batch import Batch, Shown
 from dualrank.rankers.ranker import Ranker, Step
+from dualrank.sentences import reason_of
 from dualrank.settings import TrainingSettings
 from dualrank.storage import remove_unfinished
 
@@ -362,10 +363,13 @@ class _Saves:
         try:
             require_same_run(self.path, saved.values["identity"], self.identity)
             step = self.loop.load_state(saved)
-        except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        except (
+            *(ArithmeticError, AttributeError, LookupError, MemoryError),
+            *(TypeError, ValueError, RuntimeError),
+        ) as error:
             raise CheckpointError(
-                f"{self.path}: does not hold what this training would have written ({error}); "
-                "delete it to start anew"
+                f"{self.path}: does not hold what this training would have written "
+                f"({reason_of(error)}); delete it to start anew"
             ) from error
         logger.info("continuing at step %d of %d", step, self.loop.steps)
         return step

@@ -33,6 +33,7 @@ from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.kinds import RANKERS
 from dualrank.rankers.network import Network, check_sizes
 from dualrank.rankers.ranker import Ranker, RankerSettings
+from dualrank.sentences import reason_of, shortened
 from dualrank.storage import atomic_file, sha256_of_file, write_text
 
 _DAMAGE = (
@@ -144,8 +145,8 @@ class Model:
         settings = ranker or RANKERS.get(kind)
         if settings is None or settings.kind != kind:
             raise CheckpointError(
-                f"{folder}: a ranker of kind {kind!r}, which is not one of {', '.join(RANKERS)}; "
-                "whoever wrote it has the settings that restore it"
+                f"{folder}: a ranker of kind {shortened(kind)}, which is not one of "
+                f"{', '.join(RANKERS)}; whoever wrote it has the settings that restore it"
             )
         names = manifest["feature_names"]
         try:
@@ -156,7 +157,7 @@ class Model:
             restored = settings.restore(description)
             restored.predict(np.zeros((1, scaler.output_count), np.float32))
         except _DAMAGE as error:
-            raise CheckpointError(f"{folder / MANIFEST}: damaged: {error}") from error
+            raise CheckpointError(f"{folder / MANIFEST}: damaged: {reason_of(error)}") from error
         try:
             restored.load_tensors(load(contents[RANKER]))
         except (SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
@@ -171,7 +172,9 @@ class Model:
             try:
                 propensity = Propensity.from_json(contents[PROPENSITY])
             except DataError as error:
-                raise CheckpointError(f"{folder / PROPENSITY}: damaged: {error}") from error
+                raise CheckpointError(
+                    f"{folder / PROPENSITY}: damaged: {reason_of(error)}"
+                ) from error
         return cls(
             ranker=restored,
             scaler=scaler,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dualrank.errors import CheckpointError
+from dualrank.sentences import shortened
 from dualrank.storage import read_file, read_json
 
 FORMAT = 2
@@ -63,7 +64,9 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     manifest = read_json(path, CheckpointError, within=folder, constants=True)
     found = manifest.get("format") if isinstance(manifest, dict) else None
     if found not in range(1, FORMAT + 1):
-        raise CheckpointError(f"{path}: model format {found}, this version reads up to {FORMAT}")
+        raise CheckpointError(
+            f"{path}: model format {shortened(found)}, this version reads up to {FORMAT}"
+        )
     for name, kind in _PARTS.items():
         if name not in manifest:
             raise CheckpointError(f"{path}: damaged: {name!r} is missing")

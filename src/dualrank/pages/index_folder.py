@@ -26,6 +26,7 @@ from typing import Any
 
 from dualrank.errors import DataError, DualrankError
 from dualrank.pages.tokens import Tokeniser
+from dualrank.sentences import reason_of
 from dualrank.storage import sha256_of_file, write_text
 
 FORMAT = 2
@@ -86,8 +87,9 @@ def read_note(folder: Path) -> Note:
         RecursionError,
         struct.error,
     ) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise DataError(f"{folder}: the index is damaged ({reason}); make it anew") from error
+        raise DataError(
+            f"{folder}: the index is damaged ({reason_of(error)}); make it anew"
+        ) from error
     return note
 
 

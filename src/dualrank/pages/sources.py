@@ -33,6 +33,7 @@ from dualrank.pages.documents import (
 )
 from dualrank.pages.extraction import MAX_BYTES
 from dualrank.pages.warc import Damaged, read_records
+from dualrank.sentences import reason_of
 
 HTML_SUFFIXES = (".html", ".htm", ".xhtml")
 LINE_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst")
@@ -276,8 +277,7 @@ def _read_table(file: Path, before: int) -> Iterator[Batch]:
                 yield Batch(done, partial(_pages_of_batch, file.name, first, batch))
                 first += batch.num_rows
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise DataError(f"not readable as Parquet ({reason})") from error
+        raise DataError(f"not readable as Parquet ({reason_of(error)})") from error
 
 
 def _read_warc(file: Path, before: int) -> Iterator[Batch]:

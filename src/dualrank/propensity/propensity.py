@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dualrank.errors import DataError
 from dualrank.evaluation.propensity_error import require_examination
+from dualrank.sentences import reason_of
 from dualrank.storage import parse_json, read_json, write_text
 
 LEAST = 1e-300
@@ -136,7 +137,7 @@ class Propensity:
             _check_contexts(rest.get("contexts", {}))
             _ = found.by_context
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise DataError(f"not a propensity file: {error}") from error
+            raise DataError(f"not a propensity file: {reason_of(error)}") from error
         return found
 
 

@@ -74,7 +74,7 @@ def _trained(content: bytes) -> list[Trained]:
         per_query = {metric: arrays[f"{number} {metric}"] for metric in each["metrics"]}
         run = Run.model_validate(each["run"])
         for metric, values in per_query.items():
-            if values.ndim != 1 or values.dtype.kind != "f":
+            if values.ndim != 1 or values.dtype.kind != "f" or not np.isfinite(values).all():
                 raise ValueError(f"{metric} is not one number per query")
         found.append(Trained(run, per_query, dict(each["sizes"])))
     return found

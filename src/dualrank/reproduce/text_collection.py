@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import io
 import json
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -37,12 +38,18 @@ from dualrank.pages import (
     generate_web,
 )
 from dualrank.reproduce.experiment import require_known
+from dualrank.sentences import reason_of
 
 COLLECTIONS = ("small-web", "msrd-movies", "nfcorpus", "stanford-web")
 CANDIDATES = 100
 ENGINE = FEATURE_NAMES.index("bm25_whole")
 _OTHERS = [f"other{i}" for i in range(1_000)]
 TRAIN_QUERIES, TEST_QUERIES = 1_150, 300
+_DAMAGE = (
+    *(ArithmeticError, AttributeError, EOFError, LookupError, OSError, StopIteration),
+    *(RecursionError, TypeError, ValueError, zlib.error, pa.ArrowException),
+)
+"""What files end in that were cut or changed on their way here."""
 
 
 @cache
@@ -76,9 +83,14 @@ class TextCollection:
         if self.name == "small-web":
             return split_web(generate_web(self.size, seed), seed)
         folder = self.root / self.name.replace("-", "_")  # type: ignore[operator]
-        return {"msrd-movies": _movies, "nfcorpus": _nfcorpus, "stanford-web": _stanford}[
-            self.name
-        ](folder)
+        read = {"msrd-movies": _movies, "nfcorpus": _nfcorpus, "stanford-web": _stanford}
+        try:
+            return read[self.name](folder)
+        except _DAMAGE as error:
+            raise DataError(
+                f"{folder}: not {self.name} as it was published ({reason_of(error)}); fetch it "
+                "again"
+            ) from error
 
 
 @dataclass(frozen=True, eq=False)

@@ -171,13 +171,14 @@ def test_a_damaged_cache_is_made_anew(source, parsings, damage):
     assert len(parsings) == 2
 
 
-def test_arrays_that_do_not_belong_together_are_made_anew(source, parsings):
-    read_letor(source)
-    np.save(arrays(source) / "grades.npy", np.ones(2, np.float32))
+@pytest.mark.parametrize("grades", [[1, 1], [np.nan] * 3, [-1] * 3])
+def test_arrays_that_no_text_gives_are_made_anew(source, parsings, grades):
+    assert len(read_letor(source).features) == 3
+    np.save(arrays(source) / "grades.npy", np.array(grades, np.float32))
     manifest = next(beside(source).glob("*.json"))
     content = json.loads(manifest.read_text())
     stat = (arrays(source) / "grades.npy").stat()
-    content["files"]["grades.npy"] = [stat.st_size, stat.st_mtime_ns]
+    content["files"]["grades.npy"] = [*(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)]
     manifest.write_text(json.dumps(content))
     assert_equals_text(read_letor(source))
     assert len(parsings) == 2

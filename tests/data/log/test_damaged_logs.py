@@ -166,3 +166,50 @@ def test_ids_may_have_any_length(tmp_path, length):
     again = read_log(tmp_path / "log.parquet")
     assert sorted(again.catalogue.doc_ids) == sorted(names)
     assert again.catalogue.query_ids.tolist() == ["q" * 100]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sessions": "many"},
+        {"bad": None},
+        {"source": 3},
+        {"filtered": {"max_clicks": "few"}},
+        {"problems": [{"kind": "no kind", "count": 1, "example": ""}]},
+        {"clients": [{"name": "c", "sessions": 1, "clicks": 1, "share_of_clicks": "all"}]},
+    ],
+)
+def test_an_account_that_cannot_be_true_is_refused(tmp_path, log, change):
+    table = to_table(log)
+    note = json.loads(table.schema.metadata[KEY])
+    del note["digest"]
+    note["reading"] |= change
+    path = tmp_path / "log.parquet"
+    pq.write_table(table.replace_schema_metadata({KEY: json.dumps(note)}), path)
+    with pytest.raises(DataError, match=r"log\.parquet: damaged: not a reduced log \("):
+        read_log(path)
+
+
+def test_what_is_found_while_rows_are_read_names_the_file(tmp_path):
+    rows = [(f"session {number}" * 9, "q", "d", 1, 0) for number in range(2000)]
+    path = tmp_path / "log.parquet"
+    pq.write_table(long_table(rows), path, compression="none", use_dictionary=False)
+    content = bytearray(path.read_bytes())
+    content[100:400] = b"\xff" * 300
+    path.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        read_log(path)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_long_values_are_not_repeated_whole(tmp_path):
+    path = tmp_path / "log.csv"
+    text = "x" * 100_000
+    path.write_text(f"session_id,query_id,doc_id,position,clicked\ns,q,a,1,0\ns,{text},b,2,0\n")
+    with pytest.raises(DataError, match=r"holds queries 'q' and 'x+…") as caught:
+        read_log(path)
+    assert len(str(caught.value)) < 500 + len(str(path))
+    path.write_text(",".join(f"column {number}" for number in range(1000)) + "\n")
+    with pytest.raises(DataError, match=r"column 1, .*… \(1000 in all\)") as caught:
+        read_log(path)
+    assert len(str(caught.value)) < 500 + len(str(path))

@@ -210,7 +210,7 @@ def test_more_files_than_may_be_open_are_named(tmp_path):
         write(tmp_path / "logs" / f"{number}.parquet", f"d{number}")
     code = f"""
 import resource
-resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
 from dualrank.data.log.read_log import read_log
 from dualrank.errors import DataError
 try:

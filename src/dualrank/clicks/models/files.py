@@ -23,6 +23,7 @@ from dualrank.clicks.models.fitted import Fitted
 from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.data.catalogue import Catalogue
 from dualrank.errors import DataError, DualrankError
+from dualrank.sentences import reason_of, shortened
 from dualrank.storage import MARK, atomic_file, parse_json, read_json, require_suffix, write_text
 
 _KEY = b"dualrank"
@@ -79,14 +80,15 @@ def read_fitted(path: Path) -> tuple[str, Fitted]:
                 table = _typed(pq.ParquetFile(file).read())
             head = dict(parse_json((table.schema.metadata or {})[_KEY]))
         if head["version"] != _VERSION:
-            raise DataError(f"a click model of version {head['version']}; known is {_VERSION}")
+            raise DataError(
+                f"a click model of version {shortened(head['version'])}; known is {_VERSION}"
+            )
         if head.get("digest", digest := _digest(head, table)) != digest:
             raise DataError("damaged: its digest is not that of what it says")
         _check_table(table)
         return str(head["model"]), _fitted(head, table)
     except OSError as error:
-        why = str(error.strerror or error).partition("\n")[0]
-        raise DataError(f"{path}: cannot be read: {why}") from error
+        raise DataError(f"{path}: cannot be read: {error.strerror or reason_of(error)}") from error
     except DualrankError as error:
         named = str(error).startswith(str(path))
         raise DataError(str(error) if named else f"{path}: {error}") from error
@@ -181,7 +183,7 @@ def _check_table(table: pa.Table) -> None:
     """Refuse gaps, pairs that stand there twice, and counts below 0."""
     for name in table.column_names:
         if table[name].null_count:
-            raise DataError(f"{name} is missing in {table[name].null_count} of its rows")
+            raise DataError(f"{shortened(name)} is missing in {table[name].null_count} of its rows")
     keys = [name for name in ("query_id", "doc_id", "document") if name in table.column_names]
     if keys not in (["query_id", "doc_id"], ["document"]):
         raise DataError("a pair has a query_id and a doc_id, or else the number of a document")

@@ -24,6 +24,7 @@ from dualrank.clicks.models.sdbn import ExactSimplifiedBayesian, SimplifiedBayes
 from dualrank.clicks.models.ubm import UserBrowsing
 from dualrank.data.lists import RankedLists
 from dualrank.errors import DataError, SettingsError
+from dualrank.sentences import shortened
 
 MODELS: dict[str, type[ClickModel]] = {
     model.name: model
@@ -61,7 +62,9 @@ def load_click_model(path: str | Path, *own: type[ClickModel]) -> ClickModel:
     name, fitted = read_fitted(Path(path))
     known = MODELS | {model.name: model for model in own}
     if name not in known:
-        raise DataError(f"{path}: unknown click model {name!r}; known are {', '.join(known)}")
+        raise DataError(
+            f"{path}: unknown click model {shortened(name)}; known are {', '.join(known)}"
+        )
     loaded = known[name]()
     loaded.fitted = fitted
     try:

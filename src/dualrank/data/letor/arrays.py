@@ -149,6 +149,7 @@ def open_arrays(directory: Path, max_grade: float | None) -> Dataset:
         features.ndim != 2
         or features.dtype != np.float32
         or (grades.shape, grades.dtype) != ((count,), np.float32)
+        or not (np.isfinite(grades) & (grades >= 0)).all()
         or (offsets.shape, offsets.dtype) != ((len(query_ids) + 1,), np.int64)
         or (offsets[0], offsets[-1]) != (0, count)
         or (np.diff(offsets) < 1).any()

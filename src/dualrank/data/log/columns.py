@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from dualrank.data.log.log_options import LogOptions
 from dualrank.errors import DataError, SettingsError
+from dualrank.sentences import listed
 
 REQUIRED = ("session_id", "query_id", "doc_id", "position", "clicked")
 OPTIONAL = ("timestamp", "client_id")
@@ -55,7 +56,7 @@ def find_columns(present: Iterable[str], options: LogOptions, *, where: str = "t
             named = f" (as {meaning})" if name != meaning else ""
             raise DataError(
                 f"{where}: column {name!r}{named} is missing; a log has {', '.join(REQUIRED)}, "
-                f"this one has {', '.join(present)}; {_renamed(meaning)}"
+                f"this one has {listed(present)}; {_renamed(meaning)}"
             )
     for context in options.contexts:
         if context in RESERVED:
@@ -69,7 +70,7 @@ def find_columns(present: Iterable[str], options: LogOptions, *, where: str = "t
             )
         if context not in present:
             raise DataError(
-                f"{where}: there is no context column {context!r}; the log has {', '.join(present)}"
+                f"{where}: there is no context column {context!r}; the log has {listed(present)}"
             )
     events = {kind: renamed.get(kind, kind) for kind in options.event_kinds}
     for kind, name in events.items():
@@ -79,7 +80,7 @@ def find_columns(present: Iterable[str], options: LogOptions, *, where: str = "t
             named = f" (as {kind})" if name != kind else ""
             raise DataError(
                 f"{where}: there is no column {name!r}{named} of events; the log has "
-                f"{', '.join(present)}; {_renamed(kind)}"
+                f"{listed(present)}; {_renamed(kind)}"
             )
     return Columns(names, tuple(dict.fromkeys(options.contexts)), events)
 

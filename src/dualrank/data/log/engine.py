@@ -17,6 +17,7 @@ import pyarrow as pa
 from dualrank.data.log.log_format import Source
 from dualrank.data.log.scratch import ScratchFolder
 from dualrank.errors import DataError, SettingsError
+from dualrank.sentences import LONGEST_REASON, reason_of, start_of
 
 MEMORY_LIMIT = "1200MB"
 GLOB = frozenset("*?[\\")
@@ -84,6 +85,8 @@ class DuckDBEngine:
         progress: Progress | None = None,
     ) -> None:
         self._progress = progress
+        self._opened: dict[str, None] = {}
+        self._types: dict[str, dict[str, Type]] = {}
         self._scratch = ScratchFolder()
         try:
             self._given = {file: self._plain_name(file) for file in files}
@@ -149,19 +152,18 @@ class DuckDBEngine:
 
     def open(self, source: Source, name: str = "log") -> None:
         """Make the files of a source a view of this name."""
+        self._opened[source.name] = None
+        self._types.pop(name, None)
         plain = replace(source, files=tuple(self._given[file] for file in source.files))
         try:
-            self.view(name, source.format.rows(self, plain))
+            self.rows(_view(name, source.format.rows(self, plain)))
         except DataError as error:
             raise DataError(self._as_called(str(error))) from error
         except MemoryError as error:
             raise DataError(f"{source.name}: {_NO_MEMORY}") from error
         except duckdb.Error as error:
             if _TOO_MANY in str(error):
-                raise DataError(
-                    f"{source.name}: its {len(source.files)} files are more than this process may "
-                    "have open at once; raise the limit (ulimit -n), or write fewer files"
-                ) from error
+                raise self._too_many() from error
             kind = source.format.title
             raise DataError(
                 f"{source.name}: not a readable {kind} file ({self._reason(error)})"
@@ -169,15 +171,26 @@ class DuckDBEngine:
 
     def register(self, table: pa.Table, name: str = "log") -> None:
         """Make a table in memory a view of this name."""
+        self._types.pop(name, None)
         self.connection.register(name, table)
 
     def types(self, table: str) -> dict[str, Type]:
         """The columns of a table, view or query, with what kind of value they hold."""
-        return {name: _kind(declared) for name, declared, *_ in self.rows(f"DESCRIBE {table}")}
+        # Of text, DuckDB guesses again with every query how it is laid out, which takes long.
+        if table not in self._types:
+            with self._mendable():
+                self._types[table] = self.described(table)
+        return self._types[table]
+
+    def described(self, query: str) -> dict[str, Type]:
+        """The `types` of a query, or what DuckDB says against it."""
+        return {name: _kind(declared) for name, declared, *_ in self.rows(f"DESCRIBE {query}")}
 
     def view(self, name: str, query: str) -> None:
         """Give a query a name."""
-        self.rows(f"CREATE OR REPLACE TEMP VIEW {name} AS {query}")
+        self._types.pop(name, None)
+        with self._mendable():
+            self.rows(_view(name, query))
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of a query's result, or what DuckDB says against it."""
@@ -185,6 +198,7 @@ class DuckDBEngine:
 
     def keep(self, name: str, query: str) -> None:
         """Run a query and keep its result under a name."""
+        self._types.pop(name, None)
         statement = f"CREATE OR REPLACE TEMP TABLE {name} AS {query}"
         with self._mendable():
             self._beside(lambda: self.connection.execute(statement), STAGES.get(name))
@@ -221,23 +235,38 @@ class DuckDBEngine:
         try:
             yield
         except MemoryError as error:
-            raise DataError(_NO_MEMORY) from error
+            raise DataError(f"{self._name}: {_NO_MEMORY}") from error
         except duckdb.OutOfMemoryException as error:
             if "temp_directory" in str(error):
                 raise self._full(error) from error
             raise DataError(
-                f"the log does not fit into the memory limit ({_first_line(error)}); "
+                f"{self._name}: the log does not fit into the memory limit ({reason_of(error)}); "
                 "give more, such as memory='4GB'"
             ) from error
         except duckdb.Error as error:
+            if _TOO_MANY in str(error):
+                raise self._too_many() from error
             if str(self._scratch.path / "duckdb_temp") in str(error):
                 raise self._full(error) from error
-            raise DataError(f"the log cannot be read ({self._reason(error)})") from error
+            raise DataError(
+                f"{self._name}: the log cannot be read ({self._reason(error)})"
+            ) from error
+
+    @property
+    def _name(self) -> str:
+        """What the user calls the files; DuckDB does not always say in which of them it was."""
+        return " and ".join(self._opened) or "the log"
+
+    def _too_many(self) -> DataError:
+        return DataError(
+            f"{self._name}: its {len(self._given)} files are more than this process may have open "
+            "at once; raise the limit (ulimit -n), or write fewer files"
+        )
 
     def _full(self, error: Exception) -> DataError:
         return DataError(
             f"{self._scratch.path.parent}: the temporary files that the log needs cannot be "
-            f"written ({_first_line(error)}); make room there, set TMPDIR to another folder, or "
+            f"written ({reason_of(error)}); make room there, set TMPDIR to another folder, or "
             "give more memory, such as memory='4GB'"
         )
 
@@ -254,7 +283,9 @@ class DuckDBEngine:
         found = [
             line for line in lines[1:] if line.startswith(("Expected Number", "Value with", "file"))
         ]
-        return self._as_called(", ".join([_first_line(error), *found]))
+        return self._as_called(
+            ", ".join(start_of(line, LONGEST_REASON) for line in [lines[0], *found])
+        )
 
     def quote(self, name: str) -> str:
         """A column's name, whatever characters it holds."""
@@ -304,16 +335,16 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def _view(name: str, query: str) -> str:
+    return f"CREATE OR REPLACE TEMP VIEW {name} AS {query}"
+
+
 def _is_plain(name: str) -> bool:
     try:
         name.encode()
     except UnicodeEncodeError:
         return False
     return GLOB.isdisjoint(name)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]
 
 
 def _kind(declared: str) -> Type:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from dualrank.data.log.columns import Columns
 from dualrank.data.log.engine import Engine, Type
 from dualrank.errors import DataError
+from dualrank.sentences import shortened
 
 LARGEST = 1e11
 """Amounts from here on are no seconds, no prices and no counts, and sums would run over."""
@@ -52,7 +53,8 @@ def check_amounts(engine: Engine, columns: Columns, source: str) -> None:
         ).to_pylist()
         if bad:
             raise DataError(
-                f"{source}: session {bad[0]['session']!r} has {bad[0]['written']!r} as the amount "
+                f"{source}: session {shortened(bad[0]['session'])} has "
+                f"{shortened(bad[0]['written'])} as the amount "
                 f"of the event {kind!r}; expected a number from 0 to below {LARGEST:g}: mend the "
                 "log, or leave this event out"
             )

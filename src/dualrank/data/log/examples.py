@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from dualrank.sentences import shortened, start_of
+
 MAX_DEPTH = 1_024
 """The longest list that is read."""
 
@@ -33,28 +35,36 @@ def example_of(kind: str, session: Any, rows: Sequence[Row], first: int = 1) -> 
         shown += f"; expected {first}, {first + 1}, {first + 2} … without gaps"
         if first == 0 and not any(row["place"] == 1 for row in rows):
             shown += "; for a log that counts from 1 set first_position to 1"
-    return f"session {session!r} {shown}"
+    return f"session {shortened(session)} {shown}"
 
 
 def changing(session: Any, name: str, values: Sequence[str]) -> str:
     """That a session has several values of what cannot change while one list is displayed."""
     return (
-        f"session {session!r} has {name} {values[0]!r} and {values[1]!r}; a session is one list "
-        "that one user saw: build its id of visit, query and time"
+        f"session {shortened(session)} has {name} {shortened(values[0])} and "
+        f"{shortened(values[1])}; a session is one list that one user saw: build its "
+        "id of visit, query and time"
     )
+
+
+def _written(number: object) -> str:
+    """What stands there for a number, which may be anything."""
+    return start_of(str(number), longest=24)
 
 
 def _missing(rows: Sequence[Row]) -> str:
     for row in rows:
         for column, name in _NAMES.items():
             if row[column] is None and not (column == "position" and row["click"]):
-                where = "" if row["position"] is None else f" at position {row['position']}"
+                where = (
+                    "" if row["position"] is None else f" at position {_written(row['position'])}"
+                )
                 return f"has no {name}{where}"
     return "displays no document"
 
 
 def _positions(rows: Sequence[Row]) -> str:
-    found = [str(row["position"]) for row in rows if row["position"] is not None]
+    found = [_written(row["position"]) for row in rows if row["position"] is not None]
     if len(found) > 12:
         found = [*found[:12], "…"]
     return f"has positions {', '.join(found)}"
@@ -66,20 +76,20 @@ def _zero(rows: Sequence[Row]) -> str:
 
 def _bad_position(rows: Sequence[Row]) -> str:
     bad = next(row for row in rows if row["position"] is not None and row["place"] is None)
-    return f"has position {bad['position']}"
+    return f"has position {_written(bad['position'])}"
 
 
 def _bad_click(rows: Sequence[Row]) -> str:
     bad = next(row for row in rows if row["clicked"] is not None and row["click"] is None)
-    return f"has clicked {bad['clicked']} at position {bad['position']}"
+    return f"has clicked {_written(bad['clicked'])} at position {_written(bad['position'])}"
 
 
 def _same_position(rows: Sequence[Row]) -> str:
     for one, other in pairwise(row for row in rows if row["place"] is not None):
         if one["place"] == other["place"] and one["document"] != other["document"]:
             return (
-                f"has documents {one['document']!r} and {other['document']!r} "
-                f"at position {one['position']}"
+                f"has documents {shortened(one['document'])} and {shortened(other['document'])} "
+                f"at position {_written(one['position'])}"
             )
     return _positions(rows)
 
@@ -92,23 +102,23 @@ def _same_document(rows: Sequence[Row]) -> str:
             if row["position"] not in found:
                 found.append(row["position"])
     document, found = next(item for item in places.items() if len(item[1]) > 1)
-    return f"shows document {document!r} at positions {' and '.join(found)}"
+    return f"shows document {shortened(document)} at positions {' and '.join(map(_written, found))}"
 
 
 def _queries(rows: Sequence[Row]) -> str:
     queries = sorted({row["query"] for row in rows if row["query"] is not None})
-    return f"holds queries {queries[0]!r} and {queries[1]!r}"
+    return f"holds queries {shortened(queries[0])} and {shortened(queries[1])}"
 
 
 def _not_displayed(rows: Sequence[Row]) -> str:
     outside = next(row for row in rows if row["position"] is None and row["click"])
-    return f"has a click on {outside['document']!r}, which it does not show"
+    return f"has a click on {shortened(outside['document'])}, which it does not show"
 
 
 def _repeated(rows: Sequence[Row]) -> str:
     times = Counter((row["document"], row["position"]) for row in rows)
     (document, position), count = times.most_common(1)[0]
-    return f"has document {document!r} at position {position} {count} times"
+    return f"has document {shortened(document)} at position {_written(position)} {count} times"
 
 
 _EXAMPLES: Mapping[str, Callable[[Sequence[Row]], str]] = {

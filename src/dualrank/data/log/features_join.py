@@ -12,6 +12,7 @@ from dualrank.data.lists import PADDING, RankedLists
 from dualrank.data.log.assembly import in_order
 from dualrank.data.log.reading_report import KINDS, Problem, ReadingReport
 from dualrank.errors import DataError
+from dualrank.sentences import document_of
 
 
 def point_to(log: ClickLog, dataset: Dataset) -> ClickLog:
@@ -27,15 +28,15 @@ def point_to(log: ClickLog, dataset: Dataset) -> ClickLog:
     pairs = ours.pairs()
     for pair in there.pairs_twice().intersection(pairs):
         raise DataError(
-            f"document {pair[1]!r} stands twice in the features of query {pair[0]!r}; "
-            f"expected one row of features"
+            f"{dataset.source}: {document_of(*pair)} stands there twice; expected one row of "
+            "features"
         )
     row_of = np.array([rows.get(pair, PADDING) for pair in pairs], dtype=np.int32)
     if len(pairs) and (row_of == PADDING).all():
         raise DataError(
             f"{dataset.source}: no document of the log has features; the log shows "
-            f"{_words(pairs[0])}, the features begin with {_words(next(iter(rows)))}: the ids must "
-            "be written alike"
+            f"{document_of(*pairs[0])}, the features begin with "
+            f"{document_of(*next(iter(rows)))}: the ids must be written alike"
         )
 
     lists = log.lists
@@ -48,7 +49,7 @@ def point_to(log: ClickLog, dataset: Dataset) -> ClickLog:
         clicked = int(log.counts[bad[log.list_of] & log.clicks.any(axis=1)].sum())
         number = int(np.flatnonzero(bad)[0])
         pair = pairs[int(lists.documents[number][unknown[number]][0])]
-        example = f"{_words(pair)} is not in {dataset.source}"
+        example = f"{document_of(*pair)} is not in {dataset.source}"
         problems.append(Problem("no_features", found, example, clicked))
         log = log.take_lists(np.flatnonzero(~bad))
         documents = documents[~bad]
@@ -56,7 +57,7 @@ def point_to(log: ClickLog, dataset: Dataset) -> ClickLog:
     if not shown.all():
         first = int(np.flatnonzero(~shown)[0])
         query = there.query_ids[there.query_of_document[first]]
-        example = f"document {str(there.doc_ids[first])!r} of query {str(query)!r}"
+        example = document_of(str(query), str(there.doc_ids[first]))
         problems.append(Problem("not_in_log", int((~shown).sum()), example))
     # Any document of a list tells its query; the first place may be a gap.
     queries = there.query_of_document[documents.max(axis=1, initial=0)]
@@ -70,10 +71,6 @@ def point_to(log: ClickLog, dataset: Dataset) -> ClickLog:
         log.events,
     )
     return replace(joined, reading=_with(reading, problems, joined.sessions))
-
-
-def _words(pair: tuple[str, str]) -> str:
-    return f"document {pair[1]!r} of query {pair[0]!r}"
 
 
 def _with(reading: ReadingReport, problems: list[Problem], kept: int) -> ReadingReport:

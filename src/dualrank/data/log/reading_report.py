@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, TypeVar
 
 from dualrank.errors import DataError
-from dualrank.sentences import counted
+from dualrank.sentences import counted, shortened, start_of
 
 Treatment = Literal["dropped", "ignored", "noted"]
+Part = TypeVar("Part", "Problem", "Client", "ReadingReport")
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ FILTERS: Mapping[str, str] = {
 
 MOST_LEFT_OUT = 0.5
 """Where more of a log has gaps, they are how it is, and no fault of some sessions."""
+LONGEST_EXAMPLE = 300
+"""Characters; accounts that were written before values were shortened repeat them whole."""
 ERRORS, NOTABLE = 3.0, 0.1
 """Click rates differ if they do by so many standard errors, and by so much of the larger one."""
 
@@ -189,7 +193,9 @@ class ReadingReport:
             for unit in worse
         )
         lossy = [p for p in self.problems if p.treatment != "noted"]
-        found = ", ".join(f"{p.says} ({p.times}: {p.example})" for p in lossy)
+        found = ", ".join(
+            f"{p.says} ({p.times}: {start_of(p.example, LONGEST_EXAMPLE)})" for p in lossy
+        )
         cure = self._cure(reduced=bool(before))
         allowed = f"{max_bad_share:.3g} is allowed" if max_bad_share else "none is allowed"
         raise BadLogError(f"{name or self.source}: {bad} where {allowed}: {found}; {cure}", self)
@@ -252,19 +258,51 @@ class ReadingReport:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ReadingReport:
-        """The report that `to_dict` wrote."""
+        """The report that `to_dict` wrote; a `ValueError` or `TypeError` where it is none."""
         values = dict(content)
-        values["problems"] = tuple(Problem(**problem) for problem in values["problems"])
-        values["clients"] = tuple(Client(**client) for client in values["clients"])
-        return cls(**values)
+        values["problems"] = tuple(_of(Problem, problem) for problem in values["problems"])
+        values["clients"] = tuple(_of(Client, client) for client in values["clients"])
+        for kind in (problem.kind for problem in values["problems"]):
+            if kind not in KINDS:
+                raise ValueError(f"its account has a problem {shortened(kind)} that is not known")
+        for name, count in values.setdefault("filtered", {}).items():
+            if name not in FILTERS or not _is_count(count):
+                raise ValueError(f"its account has no number of sessions for {shortened(name)}")
+        return _of(cls, values)
 
 
 class BadLogError(DataError):
-    """Too much of a log cannot be used; `reading` has the whole account."""
+    """Too much of a log cannot be used; `reading` has the whole account.
+
+    Its sentence is as long as there are kinds of problems: whoever mends a log mends all at once.
+    """
 
     def __init__(self, sentence: str, reading: ReadingReport) -> None:
         super().__init__(sentence)
         self.reading = reading
+
+
+def _of(kind: type[Part], values: Mapping[str, Any]) -> Part:
+    """A part of a report from plain values, each of the type that its field declares."""
+    allowed: dict[str, Callable[[Any], bool]] = {
+        "int": _is_count,
+        "int | None": lambda value: value is None or _is_count(value),
+        "float": lambda value: isinstance(value, int | float) and math.isfinite(value),
+        "str": lambda value: isinstance(value, str),
+        "bool": lambda value: isinstance(value, bool),
+    }
+    for each in fields(kind):
+        fits = allowed.get(str(each.type))
+        if fits is not None and each.name in values and not fits(values[each.name]):
+            raise ValueError(
+                f"its account has {shortened(values[each.name])} as {each.name}, which is no "
+                f"{each.type}"
+            )
+    return kind(**values)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
 def _differ(sessions: int, clicked: int, others: int, others_clicked: int) -> bool:

@@ -26,6 +26,7 @@ from dualrank.data.log.log_periods import cut
 from dualrank.data.log.log_traffic import leave_out, top_clients
 from dualrank.data.log.reading_report import KINDS, Client, Problem, ReadingReport
 from dualrank.errors import DataError
+from dualrank.sentences import shortened, start_of
 
 WORD = 62
 """Positions whose clicks one 64-bit number holds (two bits stay free for signs and overflow)."""
@@ -324,8 +325,9 @@ class _Reduction:
                 "ORDER BY query NULLS LAST, document NULLS LAST, position NULLS LAST LIMIT 1"
             ).to_pylist()[0]
             example = (
-                f"such as the row of document {row['document']!r} of query {row['query']!r} at "
-                f"position {row['position']}"
+                f"such as the row of document {shortened(row['document'])} of query "
+                f"{shortened(row['query'])} at "
+                f"position {start_of(str(row['position']), 24)}"
             )
             self._found("no_session", int(totals["no_session"]), example)
         return {
@@ -428,7 +430,7 @@ class _Reduction:
             f"(SELECT min(session) FROM sessions WHERE {where}) "
             "ORDER BY written_time NULLS LAST LIMIT 1"
         ).to_pylist()[0]
-        return f"session {row['session']!r} has timestamp {row['written_time']!r}"
+        return f"session {shortened(row['session'])} has timestamp {shortened(row['written_time'])}"
 
     def _changing_example(self, where: str) -> str:
         named = dict(zip(_grouped(self.columns), (*self.columns.contexts, "client"), strict=False))
@@ -440,7 +442,7 @@ class _Reduction:
             values = sorted({row[column] for row in rows if row[column] is not None})
             if len(values) > 1 and (column == "client") == ("several_client" in where):
                 return changing(rows[0]["session"], name, values)
-        return f"such as session {rows[0]['session']!r}"
+        return f"such as session {shortened(rows[0]['session'])}"
 
     def _count_bad(self, faults: str) -> tuple[int, int]:
         """Sessions that lose something, and those of them with a click."""

@@ -24,6 +24,7 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.log.content_digest import ContentDigest
 from dualrank.data.log.saved_rows import log_of
 from dualrank.errors import DataError
+from dualrank.sentences import reason_of, shortened
 from dualrank.storage import atomic_file, require_suffix
 
 FORMAT = 1
@@ -69,8 +70,7 @@ def is_saved(path: str) -> bool:
         with pa.OSFile(path) as file:
             metadata = pq.read_schema(file).metadata
     except BROKEN as error:
-        reason = _first_line(error)
-        raise DataError(f"{path}: not a readable Parquet file ({reason})") from error
+        raise DataError(f"{path}: not a readable Parquet file ({reason_of(error)})") from error
     return metadata is not None and KEY in metadata
 
 
@@ -83,15 +83,15 @@ def read_saved(path: str) -> ClickLog:
             found = note["format"]
             if found not in (FORMAT, PARTIAL_FORMAT):
                 raise DataError(
-                    f"{path}: a reduced log of format {found}; this version reads {FORMAT} and "
-                    f"{PARTIAL_FORMAT}"
+                    f"{path}: a reduced log of format {shortened(found)}; this version reads "
+                    f"{FORMAT} and {PARTIAL_FORMAT}"
                 )
             wanted = _schema(list(note["columns"]), note.get("events", []), found > FORMAT)
             table = _read(file, wanted, note)
         return log_of(table, note)
     except BROKEN as error:
         raise DataError(
-            f"{path}: damaged: not a reduced log ({_first_line(error)}); reduce the log again"
+            f"{path}: damaged: not a reduced log ({reason_of(error)}); reduce the log again"
         ) from error
 
 
@@ -141,7 +141,7 @@ def _schema(columns: Sequence[str], events: Sequence[str], partial: bool) -> pa.
 
 def _schema_with_note(log: ClickLog) -> pa.Schema:
     note: dict[str, Any] = {
-        "format": PARTIAL_FORMAT if _has_gaps(log) else FORMAT,
+        "format": PARTIAL_FORMAT if log.lists.have_gaps.any() else FORMAT,
         "columns": {name: column.names for name, column in log.columns.items()},
         "events": list(log.events),
         "reading": None if log.reading is None else log.reading.to_dict(),
@@ -150,7 +150,7 @@ def _schema_with_note(log: ClickLog) -> pa.Schema:
     for table in _tables(log):
         digest.add(table)
     note["digest"] = digest.result(_canonical(note))
-    schema = _schema(list(log.columns), list(log.events), _has_gaps(log))
+    schema = _schema(list(log.columns), list(log.events), bool(log.lists.have_gaps.any()))
     return schema.with_metadata({KEY: json.dumps(note).encode()})
 
 
@@ -159,17 +159,12 @@ def _canonical(note: dict[str, Any]) -> str:
     return json.dumps(json.loads(json.dumps(note)), sort_keys=True)
 
 
-def _has_gaps(log: ClickLog) -> bool:
-    mask = log.lists.mask
-    return bool((~mask[:, :-1] & mask[:, 1:]).any())
-
-
 def _tables(log: ClickLog) -> Iterator[pa.Table]:
     """The rows, some lists at a time: names are long, and all of them together need not fit."""
     catalogue, lists = log.catalogue, log.lists
     if catalogue is None:
         raise DataError("this log does not know the names of its documents")
-    schema = _schema(list(log.columns), list(log.events), _has_gaps(log))
+    schema = _schema(list(log.columns), list(log.events), bool(log.lists.have_gaps.any()))
     order = np.argsort(log.list_of, kind="stable")
     of_list = np.bincount(log.list_of, minlength=len(lists))
     ends = np.append(0, np.cumsum(of_list))
@@ -227,7 +222,3 @@ def _lists(lengths: NDArray[np.integer], values: Any) -> pa.ListArray:
 
 def _struct(fields: dict[str, Any]) -> pa.StructArray:
     return pa.StructArray.from_arrays(list(fields.values()), names=list(fields))
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -21,6 +21,7 @@ from dualrank.data.log.read_log import finish
 from dualrank.data.log.reduction import reduce_log
 from dualrank.errors import DataError, SettingsError
 from dualrank.extras import require
+from dualrank.sentences import reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,7 +81,7 @@ class SparkEngine:
             else:
                 found = read.option("mergeSchema", True).parquet(path)
         except Exception as error:
-            raise DataError(f"{log}: Spark cannot read it ({_first_line(error)})") from error
+            raise DataError(f"{log}: Spark cannot read it ({reason_of(error)})") from error
         found.createOrReplaceTempView("log")
 
     def add_folder_columns(self, options: LogOptions) -> None:
@@ -121,7 +122,7 @@ class SparkEngine:
         try:
             return self.session.sql(query).toArrow()
         except Exception as error:
-            raise DataError(f"Spark cannot reduce the log ({_first_line(error)})") from error
+            raise DataError(f"Spark cannot reduce the log ({reason_of(error)})") from error
 
     def quote(self, name: str) -> str:
         """A column's name, whatever characters it holds."""
@@ -157,11 +158,7 @@ def _start(master: str | None) -> SparkSession:
     try:
         return builder.getOrCreate()
     except Exception as error:
-        raise SettingsError(f"Spark does not start ({_first_line(error)})") from error
-
-
-def _first_line(error: Exception) -> str:
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise SettingsError(f"Spark does not start ({reason_of(error)})") from error
 
 
 def _kind(declared: str) -> Type:

@@ -40,7 +40,7 @@ class Csv(LogFormat):
             "header = true, all_varchar = true, hive_partitioning = false)"
         )
         try:
-            uneven, why = uneven_row(source, list(engine.types(query))), None
+            uneven, why = uneven_row(source, list(engine.described(query))), None
         except duckdb.Error as error:
             uneven, why = uneven_row(source), error
             if uneven is None:
@@ -64,7 +64,7 @@ class JsonLines(LogFormat):
         files = engine.texts(source.files)
         how = "format = 'newline_delimited', hive_partitioning = false"
         lines = f"SELECT * FROM read_json({files}, {how}"
-        keys = {key.lower(): key for key in engine.types(f"{lines}, union_by_name = true)")}
+        keys = {key.lower(): key for key in engine.described(f"{lines}, union_by_name = true)")}
         # The database looks at the first lines only; a key may come later.
         every = f"SELECT unnest(json_keys(json)) AS key FROM read_ndjson_objects({files})"
         for (key,) in engine.rows(

@@ -28,6 +28,7 @@ from dualrank.data.log.reading_report import Problem
 from dualrank.data.log.ubi_account import IMPRESSION, account
 from dualrank.data.log.ubi_fields import DWELL_TIMES, HITS, OBJECT, POSITIONS, Fields
 from dualrank.errors import DataError, SettingsError
+from dualrank.sentences import listed
 
 DWELL_TIME = "dwell_time"
 """The kind of event that is no action: the seconds that events name."""
@@ -215,7 +216,7 @@ def _nobody(engine: DuckDBEngine, kind: str, action: str, where: str) -> str:
     what = "event with a dwell_time" if action == DWELL_TIME else f"event {action!r}"
     return (
         f"{where}: there is no {what}; the actions are "
-        f"{', '.join(found['action'].to_pylist())}: name one of them, or leave {kind!r} out"
+        f"{listed(found['action'].to_pylist())}: name one of them, or leave {kind!r} out"
     )
 
 

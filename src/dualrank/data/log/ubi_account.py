@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dualrank.data.log.engine import DuckDBEngine
 from dualrank.data.log.reading_report import Problem
+from dualrank.sentences import listed, shortened
 
 IMPRESSION = "impression"
 
@@ -57,7 +58,9 @@ def account(engine: DuckDBEngine) -> list[Problem]:
         (row,) = engine.fetch(f"SELECT {query}").to_pylist()
         if row["n"]:
             first = row["first"]
-            example = "without a query_id" if first is None else f"such as query_id {first!r}"
+            example = (
+                "without a query_id" if first is None else f"such as query_id {shortened(first)}"
+            )
             if kind == "from_impressions":
                 example += _counting(engine)
             found.append(Problem(kind, int(row["n"]), example))
@@ -72,5 +75,5 @@ def _counting(engine: DuckDBEngine) -> str:
     ).to_pylist()
     if len({row["start"] for row in starts}) == 1:
         return f"; positions count from {starts[0]['start']}"
-    words = [f"from {row['start']} in {row['application']!r}" for row in starts]
-    return f"; positions count {', '.join(words)}"
+    words = [f"from {row['start']} in {shortened(row['application'], 40)}" for row in starts]
+    return f"; positions count {listed(words)}"

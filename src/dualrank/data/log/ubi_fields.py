@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from dualrank.data.log.engine import DuckDBEngine
 from dualrank.errors import DataError
+from dualrank.sentences import listed
 
 OBJECT = "event_attributes.object.object_id"
 HITS = ("query_response_hit_ids", "query_response_object_ids", "query_response_objects_ids")
@@ -41,8 +42,7 @@ class Fields:
         found = self._expression(path)
         if found is None:
             raise DataError(
-                f"{self.where}: there is no field {path!r}; the records have "
-                f"{', '.join(self.types)}"
+                f"{self.where}: there is no field {path!r}; the records have {listed(self.types)}"
             )
         return f"CAST({found} AS VARCHAR)"
 
