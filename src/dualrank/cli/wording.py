@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+OF_REDUCE = ("partial", "max-bad-share")
+"""How a log is read, which not every command that takes one can be told."""
 _OF_THE_PARSER = (
     (r"Value error, ", ""),
     (r"Input should be a valid integer\b.*", "expected a whole number"),
@@ -40,7 +42,17 @@ def in_options(sentence: str, options: Sequence[str]) -> str:
     'give --column doc_id=item'
     >>> in_options("set partial=True", ["partial"])
     'set --partial'
+    >>> in_options("raise max_bad_share", ["seed"])
+    'raise --max-bad-share (an option of `dualrank reduce`, whose file goes here too)'
     """
+    sentence = _with_options(sentence, options)
+    elsewhere = _with_options(sentence, OF_REDUCE)
+    if elsewhere != sentence:
+        elsewhere += " (an option of `dualrank reduce`, whose file goes here too)"
+    return elsewhere
+
+
+def _with_options(sentence: str, options: Sequence[str]) -> str:
     for option in options:
         name = re.escape(option.replace("-", "_"))
         value = r"='?([\w.]+)'?"

@@ -17,20 +17,16 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from dualrank.data.letor.source import MOST_UNPACKED, UNPACKED_UNASKED, SourceFile
+from dualrank.data.memory_limits import require_memory
 from dualrank.data.trec import text_lines
 from dualrank.errors import DataError
 from dualrank.sentences import listed, reason_of
 
 _TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 SUFFIXES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
-LONGEST_ID = 2000
-"""The most characters of an id.
-
-Ids become arrays in which each takes the room of the longest, so a damaged one would fill memory.
-"""
 ROWS_UNASKED = 1 << 22
 MOST_ROWS_PER_BYTE = 20
-"""How many rows a byte of a Parquet file may hold, once there are more than `ROWS_UNASKED`."""
+"""How many values of a column a byte of a Parquet file may hold, above `ROWS_UNASKED` of them."""
 
 
 def suffix_of_table(path: Path) -> str:
@@ -102,10 +98,18 @@ def _read_parquet(path: Path, needed: Sequence[str], number: str) -> pa.Table:
 
 def refuse_swollen(path: Path, about: pq.FileMetaData) -> None:
     """Refuse a Parquet file that says of itself that it becomes far more than it is."""
-    groups = (about.row_group(number) for number in range(about.num_row_groups))
+    groups = [about.row_group(number) for number in range(about.num_row_groups)]
     unpacked, size = sum(group.total_byte_size for group in groups), path.stat().st_size
+    # Lists have more values than rows.
+    values = max(
+        (
+            sum(group.column(each).num_values for group in groups)
+            for each in range(about.num_columns)
+        ),
+        default=0,
+    )
     if unpacked > max(UNPACKED_UNASKED, MOST_UNPACKED * size) or (
-        about.num_rows > max(ROWS_UNASKED, MOST_ROWS_PER_BYTE * size)
+        max(values, about.num_rows) > max(ROWS_UNASKED, MOST_ROWS_PER_BYTE * size)
     ):
         raise DataError(_swollen(path))
 
@@ -188,11 +192,9 @@ def _text(column: pa.ChunkedArray, name: str, path: Path) -> pa.ChunkedArray:
     found = pc.cast(column, pa.string())
     found.validate(full=True)
     longest = pc.max(pc.utf8_length(found)).as_py() or 0
-    if name != "query" and longest > LONGEST_ID:
-        row = pc.index(pc.utf8_length(found), longest).as_py() + 1
-        raise DataError(
-            f"{path}: {name} in row {row} has {longest} characters; expected at most {LONGEST_ID}"
-        )
+    # Ids may become arrays in which each takes the room of the longest.
+    if name != "query":
+        require_memory(4 * longest * len(found), f"{path}: {name} of {longest:,} characters")
     return found
 
 

@@ -35,6 +35,8 @@ MOST_LISTS = 4_000
 FEWEST_ROWS = 20
 MANY_ROWS = 1_000
 """Lengths and counts of fewer documents may all be different, too."""
+LOOKED_AT = 5_000
+HARDLY = 0.9
 EXACT = 2.0**24
 """Beyond it single precision has whole numbers only, and joins some that were different."""
 
@@ -142,8 +144,9 @@ def order_shares(log: ClickLog, dataset: Dataset, seed: int = 0) -> NDArray[np.f
         return np.zeros(dataset.feature_count)
     upper, lower = documents[row, place], documents[row, place + 1]
     shares = np.zeros(dataset.feature_count)
-    for column, values in enumerate(dataset.features.T):
-        order = np.sign(values[upper] - values[lower])
+    # By rows, as features lie in memory, or in a file.
+    orders = np.sign(dataset.features[upper] - dataset.features[lower])
+    for column, order in enumerate(orders.T):
         known = ~np.isnan(order)
         if known.sum() >= FEWEST_PAIRS:
             agreement = np.average(order[known], weights=sessions[row[known]])
@@ -158,7 +161,8 @@ def _numbers_and_ids(dataset: Dataset) -> tuple[tuple[int, ...], tuple[int, ...]
         return (), ()
     inside = np.diff(dataset.query_of_document) == 0
     documents: NDArray[np.int64] | None = None
-    for column, values in enumerate(dataset.features.T):
+    for column in _candidates(dataset):
+        values = dataset.features[:, column]
         if not np.isfinite(values).all() or not (values == np.floor(values)).all():
             continue
         different = np.unique(values)
@@ -182,6 +186,18 @@ def _numbers_and_ids(dataset: Dataset) -> tuple[tuple[int, ...], tuple[int, ...]
         if len(different) >= all_but * (documents.max() + 1) and _one_each(values, documents):
             ids.append(column)
     return tuple(numbering), tuple(ids)
+
+
+def _candidates(dataset: Dataset) -> list[int]:
+    """Features that are whole and hardly repeat in some of the rows: few are to be looked at."""
+    rows = np.linspace(0, dataset.document_count - 1, LOOKED_AT).astype(np.int64)
+    rows = np.unique(rows)
+    documents = len(np.unique(dataset.ids_of_documents()[rows]))
+    return [
+        column
+        for column, values in enumerate(dataset.features[rows].T)
+        if (values == np.floor(values)).all() and len(np.unique(values)) >= HARDLY * documents
+    ]
 
 
 def _one_each(values: NDArray[np.float32], documents: NDArray[np.int64]) -> bool:

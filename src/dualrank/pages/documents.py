@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dualrank.data.table_files import LONGEST_ID
 from dualrank.errors import DataError
 from dualrank.pages.encoding import decode
 from dualrank.pages.extraction import MAX_BYTES, Fields, extract_fields
 
+LONGEST_NAME = 2_000
 MOST_UNREADABLE = 10_000
 """How many pages that cannot be read are passed over, if fewer can be read."""
 
@@ -81,7 +81,7 @@ def document_of_html(
     if isinstance(page, bytes):
         head = page[:1024]
         if head.startswith(_OTHER_FILES) or _control_characters(head) > 0.1 * len(head) > 0:
-            return Unreadable(whole_text(doc_id)[:LONGEST_ID], "it is binary data, not HTML")
+            return Unreadable(whole_text(doc_id)[:LONGEST_NAME], "it is binary data, not HTML")
         page = decode(page[:MAX_BYTES], charset)
     return _named(doc_id, extract_fields(page[:MAX_BYTES], whole_text(url)))
 
@@ -89,8 +89,8 @@ def document_of_html(
 def _named(doc_id: str, fields: Fields) -> Document | Unreadable:
     """The page under a name that can be held and written."""
     name = whole_text(doc_id)
-    if len(name) > LONGEST_ID:
-        reason = f"its name has {len(name)} characters; at most {LONGEST_ID} are read"
+    if len(name) > LONGEST_NAME:
+        reason = f"its name has {len(name)} characters; at most {LONGEST_NAME} are read"
         return Unreadable(name[:40] + "…", reason)
     return Document(name, fields)
 

@@ -1,5 +1,7 @@
 """A reduced log that was saved is the same log."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -77,4 +79,16 @@ def test_a_damaged_or_newer_file_is_named(tmp_path, clean):
     kept = {KEY: table.schema.metadata[KEY]}
     pq.write_table(table.drop_columns(["happened"]).replace_schema_metadata(kept), path)
     with pytest.raises(DataError, match=r"reduced\.parquet: damaged: not a reduced log"):
+        read_log(path)
+
+
+def test_a_file_that_becomes_far_more_than_it_is_is_refused(tmp_path):
+    lists = 6_000
+    doc_ids = pa.array([[f"d{place}" for place in range(1_000)]]).take(pa.array([0] * lists))
+    happened = pa.array([[{"clicks": [1], "sessions": 1}]]).take(pa.array([0] * lists))
+    note = json.dumps({"format": 1, "columns": {}, "events": [], "reading": None})
+    table = pa.table({"query_id": ["q"] * lists, "doc_ids": doc_ids, "happened": happened})
+    path = tmp_path / "log.parquet"
+    pq.write_table(table.replace_schema_metadata({KEY: note}), path, compression="zstd")
+    with pytest.raises(DataError, match="unpacks to far more"):
         read_log(path)

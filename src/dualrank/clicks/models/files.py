@@ -22,6 +22,7 @@ from dualrank.clicks.models.em import Climb
 from dualrank.clicks.models.fitted import Fitted
 from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.data.catalogue import Catalogue
+from dualrank.data.table_files import refuse_swollen
 from dualrank.errors import DataError, DualrankError
 from dualrank.sentences import reason_of, shortened
 from dualrank.storage import MARK, atomic_file, parse_json, read_json, require_suffix, write_text
@@ -77,7 +78,9 @@ def read_fitted(path: Path) -> tuple[str, Fitted]:
             table = _typed(pa.table(head.pop("pairs")))
         else:
             with path.open("rb") as file:  # One file: no folder, and no columns from its name.
-                table = _typed(pq.ParquetFile(file).read())
+                parquet = pq.ParquetFile(file)
+                refuse_swollen(path, parquet.metadata)
+                table = _typed(parquet.read())
             head = dict(parse_json((table.schema.metadata or {})[_KEY]))
         if head["version"] != _VERSION:
             raise DataError(

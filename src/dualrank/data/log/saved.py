@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dualrank.data.click_log import ClickLog
 from dualrank.data.log.content_digest import ContentDigest
 from dualrank.data.log.saved_rows import log_of
+from dualrank.data.table_files import refuse_swollen
 from dualrank.errors import DataError
 from dualrank.sentences import reason_of, shortened
 from dualrank.storage import atomic_file, require_suffix
@@ -79,6 +80,7 @@ def read_saved(path: str) -> ClickLog:
     try:
         with pa.OSFile(path) as opened:
             file = pq.ParquetFile(opened)
+            refuse_swollen(Path(path), file.metadata)
             note = json.loads(file.schema_arrow.metadata[KEY])
             found = note["format"]
             if found not in (FORMAT, PARTIAL_FORMAT):
