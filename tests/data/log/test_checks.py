@@ -216,9 +216,7 @@ def test_a_log_that_counts_from_1_is_told_so(clean):
 
 def test_features_given_twice_are_refused_where_they_are_needed(clean):
     twice = Dataset.from_arrays(np.zeros((3, 1)), ["q1"] * 3, doc_ids=["a", "b", "b"])
-    with pytest.raises(
-        DataError, match="features: document 'b' of query 'q1' stands there twice"
-    ):
+    with pytest.raises(DataError, match="features: document 'b' of query 'q1' stands there twice"):
         read_log(long_table(clean[:2]), twice)
 
 
