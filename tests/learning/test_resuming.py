@@ -208,3 +208,25 @@ def test_a_checkpoint_that_says_nothing_of_its_run_is_refused(make_loop, tmp_pat
     write_checkpoint(path, Checkpoint(saved.tensors, saved.values | {"identity": identity}))
     with pytest.raises(CheckpointError, match="checkpoint: does not hold what this training"):
         make_loop("dla", SETTINGS).run(checkpoint=path, identity={"data": "abc"})
+
+
+@pytest.mark.parametrize("step", [-1, 10**9, True, "3", None])
+def test_a_checkpoint_of_a_step_that_is_none_is_refused(make_loop, tmp_path, step):
+    path = tmp_path / "checkpoint"
+    make_loop("dla", SETTINGS).run(checkpoint=path)
+    saved = read_checkpoint(path)
+    write_checkpoint(path, Checkpoint(saved.tensors, saved.values | {"step": step}))
+    with pytest.raises(CheckpointError, match=r"checkpoint: does not hold .* was left after step"):
+        make_loop("dla", SETTINGS).run(checkpoint=path)
+
+
+@pytest.mark.parametrize("group", ["best", "ranker", "correction"])
+def test_a_checkpoint_whose_parts_do_not_fit_is_refused_before_training(make_loop, tmp_path, group):
+    path = tmp_path / "checkpoint"
+    make_loop("dla", SETTINGS).run(checkpoint=path)
+    saved = read_checkpoint(path)
+    shown = saved.group(group) or saved.group("ranker")
+    torn = {f"{group}.{name}": torch.zeros(7, 7) for name in shown}
+    write_checkpoint(path, Checkpoint(saved.tensors | torn, saved.values))
+    with pytest.raises(CheckpointError, match="checkpoint: does not hold what this training"):
+        make_loop("dla", SETTINGS).run(checkpoint=path)

@@ -35,7 +35,7 @@ from dualrank.learning.validation import Measure, Validation
 from dualrank.learning.workers import Workers
 from dualrank.rankers.batch import Batch, Shown
 from dualrank.rankers.ranker import Ranker, Step
-from dualrank.sentences import reason_of
+from dualrank.sentences import reason_of, shortened
 from dualrank.settings import TrainingSettings
 from dualrank.storage import remove_unfinished
 
@@ -330,13 +330,21 @@ class Loop:
 
     def load_state(self, saved: Checkpoint) -> int:
         """Go on from what `state` returned, after the step that it gives back."""
+        step = saved.values["step"]
+        if type(step) is not int or not 0 <= step <= self.steps:
+            raise ValueError(f"it was left after step {shortened(step)} of {self.steps}")
+        self._best = saved.group("best") or None
+        self._believed = saved.group("believed")
+        # What the end of the training takes over must fit as well: better to know it now.
+        if self._best:
+            self.ranker.load_tensors(self._best)
+        if self._believed:
+            self.correction.load_state(self._believed)
         self.ranker.load_state(saved.group("ranker"))
         self.correction.load_state(saved.group("correction"))
         self._rng.bit_generator.state = saved.values["random"]
         self.history = History(**{**saved.values["history"], "measure": self.history.measure})
-        self._best = saved.group("best") or None
-        self._believed = saved.group("believed")
-        return int(saved.values["step"])
+        return step
 
 
 def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
