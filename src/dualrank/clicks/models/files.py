@@ -24,7 +24,7 @@ from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.data.catalogue import Catalogue
 from dualrank.data.table_files import refuse_swollen
 from dualrank.errors import DataError, DualrankError
-from dualrank.sentences import reason_of, shortened
+from dualrank.sentences import reason_of, shortened, start_of
 from dualrank.storage import MARK, atomic_file, parse_json, read_json, require_suffix, write_text
 
 _KEY = b"dualrank"
@@ -186,7 +186,7 @@ def _check_table(table: pa.Table) -> None:
     """Refuse gaps, pairs that stand there twice, and counts below 0."""
     for name in table.column_names:
         if table[name].null_count:
-            raise DataError(f"{shortened(name)} is missing in {table[name].null_count} of its rows")
+            raise DataError(f"{start_of(name)} is missing in {table[name].null_count} of its rows")
     keys = [name for name in ("query_id", "doc_id", "document") if name in table.column_names]
     if keys not in (["query_id", "doc_id"], ["document"]):
         raise DataError("a pair has a query_id and a doc_id, or else the number of a document")
