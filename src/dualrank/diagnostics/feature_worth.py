@@ -116,4 +116,5 @@ def _slopes(
     x /= float(x[mask].std()) or 1.0
     middle = (expected * x).sum(axis=1) / expected.sum(axis=1)
     information = (expected * (x - middle[:, None]) ** 2).sum()
-    return np.bincount(query, (residual * x).sum(axis=1)), float(information)
+    slopes = np.bincount(query, (residual * x).sum(axis=1)).astype(np.float64)
+    return slopes, float(information)
