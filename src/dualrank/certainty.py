@@ -2,10 +2,10 @@
 
 One rule holds everywhere: *what an interval excludes is what the sentence beside it says*. A single
 interval or comparison is wrong one time in twenty (`LEVEL`): propensities, relevance, Fisher's
-test. `diagnose` asks ten questions of a log at once, and an alarm must be rarer than that for any
-of them to be rare together: each has a tenth of the level (`ALARM`), and so has every position
-where a question compares several. The intervals shown beside an alarm, or beside its absence, are
-those of the corrected level.
+test. `diagnose` asks a dozen questions of a log at once, of which some ten can raise a false alarm,
+and an alarm must be rarer than that for any of them to be rare together: each has a tenth of the
+level (`ALARM`), and so has every position where a question compares several. The intervals shown
+beside an alarm, or beside its absence, are those of the corrected level.
 
 That nothing was found says something only where something would have been found: `seen` is how
 large a difference must be for that.

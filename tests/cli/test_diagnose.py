@@ -61,6 +61,19 @@ def test_with_features_learning_is_asked_about(command, folder):
     assert len(found["curves"]["numbers"]["learned"]["examination"]) == 10
 
 
+def test_advice_names_options_as_they_are_typed(command, folder, tmp_path):
+    rows = pq.read_table(folder / "three.parquet")
+    machine = rows["session_id"].to_numpy() % 9 == 0
+    clicked = pa.array(rows["clicked"].to_numpy() | machine)
+    rows = rows.set_column(rows.column_names.index("clicked"), "clicked", clicked)
+    pq.write_table(rows, tmp_path / "machines.parquet")
+    _, out, _ = command(tmp_path / "machines.parquet")
+    assert "--max-clicks leaves out" in " ".join(out.split())
+    assert "max_clicks" not in out
+    # What is said of features that are not there is said once.
+    assert out.count("→ Give the features of the documents.") == 1
+
+
 def test_strict_fails_where_a_point_failed(command, folder):
     assert command(folder / "one.parquet", "--strict")[0] == 1
     assert command(folder / "one.parquet")[0] == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,9 +20,12 @@ from dualrank.cli.terminal import (
     print_json,
     result_console,
 )
+from dualrank.cli.wording import in_options
 from dualrank.data.log.log_options import LogOptions
 
 STRICT_EXIT = 1
+# Options that advice names.
+NAMED = ("max-clicks", "max-client-share")
 
 
 def diagnose(
@@ -62,6 +66,12 @@ def diagnose(
     if as_json:
         print_json(diagnosis.to_dict())
     else:
-        diagnosis_sheet(diagnosis, Path(log).name).show(result_console(), written)
+        typed = replace(
+            diagnosis,
+            points=tuple(
+                replace(point, advice=in_options(point.advice, NAMED)) for point in diagnosis.points
+            ),
+        )
+        diagnosis_sheet(typed, Path(log).name).show(result_console(), written)
     if strict and not diagnosis.is_fit:
         raise typer.Exit(STRICT_EXIT)

@@ -40,8 +40,9 @@ class Gap:
     """Where two curves are farthest apart: by which factor, and within which interval.
 
     The interval is that of an alarm over all positions. `blind` is the factor by which they would
-    have to differ, at the position where least is known, for that to be seen, and `told` how many
-    positions from the first on are known so well that a factor of `TELLING` would be.
+    have to differ, at the position where least is known, for that to be seen and for the interval
+    there not to hold it; `told` is how many positions from the first on are known so well that
+    this is at most `TELLING`.
     """
 
     position: int
@@ -129,6 +130,14 @@ def curves(facts: LogFacts) -> Point:
             f"factor of up to {apart.size:.2f}, and {_blindness(apart)}.",
             "Log longer, or swap more results; until then neither curve confirms the other.",
         )
+    if not apart.is_clear and facts.dataset is not None and not facts.features_tell:
+        return asked.answer(
+            "not measured",
+            f"Dual learning finds the harvested curve, within a factor of {apart.size:.2f}, but "
+            "from features that are not seen to tell which documents are clicked: that confirms "
+            "nothing.",
+            "Believe the harvested curve, and see what is said of the features.",
+        )
     if not apart.is_clear:
         return asked.answer(
             "good",
@@ -174,7 +183,7 @@ def gap(one: Propensity, other: Propensity) -> Gap:
     k = int(clear.argmax() if clear.max() > needed else 1 + size[1:].argmax())
     with np.errstate(over="ignore"):  # beyond all numbers is unbounded
         low, high = np.exp(difference[k] + needed * error[k] * np.array([-1.0, 1.0]))
-        blind = np.exp(seen(needed) * error)
+        blind = np.exp(np.maximum(seen(needed) * error, size + needed * error))
     hidden = np.flatnonzero(blind > TELLING)
     told = int(hidden[0]) if len(hidden) else depth
     factor = float(np.exp(difference[k]))

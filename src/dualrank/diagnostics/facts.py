@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
+from dualrank.certainty import ALARM, alarm_errors
 from dualrank.clicks.dependence import Dependence
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
+from dualrank.diagnostics.feature_worth import FeatureWorth, feature_worth
 from dualrank.diagnostics.trained_pair import TrainedPair, train_pair
 from dualrank.errors import DataError
 from dualrank.propensity.estimators import Estimator, estimate
@@ -65,6 +67,20 @@ class LogFacts:
         except DataError as error:
             return str(error)
         return pair
+
+    @cached_property
+    def worth(self) -> FeatureWorth | None:
+        """What single features say about clicks, where there are any that can be tested."""
+        return None if self.dataset is None else feature_worth(self.log, self.dataset)
+
+    @cached_property
+    def features_tell(self) -> bool:
+        """Whether some feature, or a ranker of all, tells which documents are clicked."""
+        if self.worth is not None and self.worth.p_value < ALARM:
+            return True
+        # Two rankers were tried.
+        pair = self.trained
+        return not isinstance(pair, str) and pair.beyond_position.in_errors > alarm_errors(2)
 
     @cached_property
     def learned(self) -> Propensity | str:

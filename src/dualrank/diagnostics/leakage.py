@@ -96,9 +96,7 @@ class Leakage:
 def leakage(facts: LogFacts) -> Point:
     """The features that a ranker may find, and not have when it serves."""
     if facts.dataset is None:
-        return Question(NAME).answer(
-            "not measured", "No features were given.", "Give the features of the documents."
-        )
+        return Question(NAME).answer("not measured", "No features were given.")
     found = Leakage.of(facts.log, facts.dataset, facts.seed)
     asked = Question(
         NAME,

@@ -48,6 +48,12 @@ def logging_ranker(facts: LogFacts) -> Point:
             "The features give the documents of a list equal scores, and tell nothing of the order "
             "in which they were shown.",
         )
+    if found < STRONG and not facts.features_tell:
+        return asked.answer(
+            "not measured",
+            f"{said}; but as they are not seen to tell which documents are clicked, that says "
+            "nothing of whether relevance and position can be told apart by them.",
+        )
     if found < STRONG:
         return asked.answer(
             "good",

@@ -75,7 +75,8 @@ def trust(facts: LogFacts) -> Point:
     freedom = facts.grouped.group_count - 1
     needed = float(student.isf(ALARM / 2, freedom))
     low, high = (float(advantage * np.exp(side * needed * error)) for side in (-1, 1))
-    blind = float(np.exp(seen(needed) * error))
+    # What the interval holds is not excluded, whatever would have been seen as a rule.
+    blind = max(float(np.exp(seen(needed) * error)), high, 1 / low)
     numbers = {
         "advantage": advantage,
         "low": low,
@@ -144,7 +145,7 @@ def _by_features(facts: LogFacts, why: str) -> Point:
     }
     asked = Question(NAME, numbers)
     error, needed = found.error / found.slope, alarm_errors()
-    blind = seen(needed) * error
+    blind = max(seen(needed) * error, found.relative + needed * error)
     numbers["would_have_been_seen"] = blind
     tells = (
         f"With every doubling of the rank a document's score tells {found.relative:+.0%} "

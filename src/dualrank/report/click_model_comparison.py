@@ -53,8 +53,9 @@ _LEAVES = (
     "(dla, ipw, likelihood) are wrong for them."
 )
 _NOTHING = (
-    "No habit of users shows: too few sessions saw the same document at several positions to fit "
-    "one. Believe no relevance that a click model extracts from this log."
+    "No model of a habit can be fitted here: too few sessions saw the same document at several "
+    "positions. Believe no relevance that a click model extracts from this log; what users do "
+    "shows in diagnose, which takes all documents together."
 )
 _MEANS = {
     "random-ctr": _NOTHING,
