@@ -6,6 +6,7 @@ import pytest
 from dualrank.data.click_log import ClickLog
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.errors import DataError, SettingsError
+from dualrank.propensity import bootstrap
 from dualrank.propensity.bootstrap import with_intervals
 from dualrank.propensity.estimators import ESTIMATORS, estimate, require_shuffled
 from dualrank.propensity.grouped_clicks import GroupedClicks
@@ -315,3 +316,11 @@ def test_gaps_do_not_look_like_another_order(world):
     single = GroupedClicks.of(log_of([(0, [PADDING, 1], [0, 1], 9)]))
     with pytest.raises(DataError, match="seen twice beside others"):
         require_shuffled(single)
+
+
+def test_sums_of_long_lists_are_held_some_at_a_time(world, monkeypatch):
+    log = world(queries=40).of_several_rankers(5_000)
+    whole = estimate(log, "harvest-all-pairs")
+    monkeypatch.setattr(bootstrap, "MOST_SUMS", 700)
+    parts = estimate(log, "harvest-all-pairs")
+    assert parts.low.tolist() == pytest.approx(whole.low.tolist(), rel=1e-9)

@@ -16,6 +16,8 @@ from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.propensity.propensity import Propensity
 
 RESAMPLES = 400
+# Of long lists, whose sums are squares, so many numbers are held at once: 320 MB.
+MOST_SUMS = 40_000_000
 
 # Sums over groups, `[…, *statistic]`, to log examination, `[…, positions]`; nan where the sums do
 # not determine it, −inf where no click was seen.
@@ -71,7 +73,7 @@ def with_intervals(
     examination = np.exp(curve[:depth])
     low = high = None
     if resamples and groups > 1:
-        curves = evidence.log_curve(resampled_sums(evidence.statistics, resamples, seed))
+        curves = resampled_curves(evidence, resamples, seed)
         spread = spread_of(curves)[:depth] * student.ppf(1 - LEVEL / 2, groups - 1)
         with np.errstate(over="ignore"):  # beyond all numbers is unbounded
             low, high = examination * np.exp(-spread), examination * np.exp(spread)
@@ -93,15 +95,36 @@ def log_ratio(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     return ratio
 
 
+def resampled_curves(evidence: Evidence, resamples: int, seed: int) -> NDArray[np.float64]:
+    """The log curve of every resample, some at a time where sums of all would not fit in memory."""
+    statistics = evidence.statistics
+    at_once = max(1, MOST_SUMS // max(1, statistics[0].size))
+    if at_once >= resamples:
+        return evidence.log_curve(resampled_sums(statistics, resamples, seed))
+    weights = resampled_groups(len(statistics), resamples, seed)
+    parts = [
+        evidence.log_curve(_weighed(weights[start : start + at_once], statistics))
+        for start in range(0, resamples, at_once)
+    ]
+    return np.concatenate(parts)
+
+
 def resampled_sums(
     statistics: NDArray[np.float64], resamples: int = RESAMPLES, seed: int = 0
 ) -> NDArray[np.float64]:
     """Statistics per group, `[groups, …]`, summed over groups drawn with replacement."""
-    groups = len(statistics)
+    return _weighed(resampled_groups(len(statistics), resamples, seed), statistics)
+
+
+def resampled_groups(groups: int, resamples: int, seed: int) -> NDArray[np.int64]:
+    """How often each group is drawn in each resample."""
     rng = np.random.default_rng([seed, 0x_B007])
-    weights = rng.multinomial(groups, np.full(groups, 1 / groups), size=resamples)
-    sums: NDArray[np.float64] = weights @ statistics.reshape(groups, -1)
-    return sums.reshape(resamples, *statistics.shape[1:])
+    return rng.multinomial(groups, np.full(groups, 1 / groups), size=resamples)
+
+
+def _weighed(weights: NDArray[np.int64], statistics: NDArray[np.float64]) -> NDArray[np.float64]:
+    sums: NDArray[np.float64] = weights @ statistics.reshape(len(statistics), -1)
+    return sums.reshape(len(weights), *statistics.shape[1:])
 
 
 def spread_of(curves: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -53,8 +53,8 @@ _LEAVES = (
     "(dla, ipw, likelihood) are wrong for them."
 )
 _NOTHING = (
-    "No habit of users shows: too few sessions saw the same document at several positions to fit "
-    "one. Believe no relevance that a click model extracts from this log."
+    "No habit of users shows: there are too few clicks, or too few on documents that were seen at "
+    "several positions, to fit one. Believe no relevance that a click model extracts from this log."
 )
 _MEANS = {
     "random-ctr": _NOTHING,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dualrank.data.log.log_options import LogOptions
@@ -11,6 +11,7 @@ from dualrank.errors import DataError, SettingsError
 REQUIRED = ("session_id", "query_id", "doc_id", "position", "clicked")
 OPTIONAL = ("timestamp", "client_id")
 RESERVED = ("clicks", "sessions", "events")
+MOST_NAMES = 20
 
 
 @dataclass(frozen=True)
@@ -46,17 +47,28 @@ def find_columns(present: Iterable[str], options: LogOptions, *, where: str = "t
         raise SettingsError(
             f"there is no meaning {unknown[0]!r} for a column; there are {', '.join(meanings)}"
         )
+    present = list(present)
+    there = _listed(present)
     names = {}
+    missing = []
     for meaning in (*REQUIRED, *OPTIONAL):
         name = renamed.get(meaning, meaning)
         if name in present:
             names[meaning] = name
         elif meaning in REQUIRED or meaning in renamed:
-            named = f" (as {meaning})" if name != meaning else ""
-            raise DataError(
-                f"{where}: column {name!r}{named} is missing; a log has {', '.join(REQUIRED)}, "
-                f"this one has {', '.join(present)}; {_renamed(meaning)}"
-            )
+            missing.append(meaning)
+    if missing:
+        first = missing[0]
+        sought = [
+            repr(renamed.get(each, each)) + (f" (as {each})" if each in renamed else "")
+            for each in missing
+        ]
+        lacks = f"column {sought[0]} is" if len(sought) == 1 else f"columns {', '.join(sought)} are"
+        raise DataError(
+            f"{where}: {lacks} missing; a log has {', '.join(REQUIRED)}, this one has {there}; "
+            f"{_renamed(first)}"
+            + ("; text begins with a line of names" if len(missing) == len(REQUIRED) else "")
+        )
     for context in options.contexts:
         if context in RESERVED:
             raise DataError(
@@ -68,9 +80,7 @@ def find_columns(present: Iterable[str], options: LogOptions, *, where: str = "t
                 f"{where}: {context!r} is a column that every log has, and no context; name another"
             )
         if context not in present:
-            raise DataError(
-                f"{where}: there is no context column {context!r}; the log has {', '.join(present)}"
-            )
+            raise DataError(f"{where}: there is no context column {context!r}; the log has {there}")
     events = {kind: renamed.get(kind, kind) for kind in options.event_kinds}
     for kind, name in events.items():
         if kind in (*REQUIRED, *OPTIONAL):
@@ -79,10 +89,16 @@ def find_columns(present: Iterable[str], options: LogOptions, *, where: str = "t
             named = f" (as {kind})" if name != kind else ""
             raise DataError(
                 f"{where}: there is no column {name!r}{named} of events; the log has "
-                f"{', '.join(present)}; {_renamed(kind)}"
+                f"{there}; {_renamed(kind)}"
             )
     return Columns(names, tuple(dict.fromkeys(options.contexts)), events)
 
 
 def _renamed(meaning: str) -> str:
     return f"another name is given as columns={ {meaning: 'NAME'} }"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in a sentence, the first of them where they are many."""
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
