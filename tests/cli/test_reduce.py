@@ -8,9 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+import dualrank as dr
 from dualrank.cli.app import app
 from dualrank.data.log.reading_report import BadLogError
-from dualrank.errors import DualrankError
+from dualrank.errors import DataError, DualrankError
 
 CLEAN = {
     "visit": ["a", "a", "b"],
@@ -125,3 +126,27 @@ def test_events_are_kept_apart_and_summed_up_in_the_answer(log, tmp_path):
     missing = run(log, "--event", "cart", "--out", out)
     assert "there is no column 'cart' of events; the log has" in str(missing.exception)
     assert str(missing.exception).endswith("another name is given as --column cart=NAME")
+
+
+def test_a_log_of_clicks_alone_is_called_that(tmp_path, caplog):
+    clicked = {**CLEAN, "session_id": CLEAN["visit"], "clicked": [1, 1, 1]}
+    pq.write_table(pa.table(clicked), tmp_path / "log.parquet")
+    assert run(tmp_path / "log.parquet", "--out", tmp_path / "r.parquet").exit_code == 0
+    assert "every row of this log is a click; what was displayed and not clicked" in caplog.text
+    for ask in (dr.diagnose, dr.estimate_propensities, dr.judge):
+        with pytest.raises(DataError, match="every document that the log shows was clicked"):
+            ask(tmp_path / "r.parquet")
+
+
+def test_gaps_of_a_log_of_clicks_alone_are_not_for_partial_lists(tmp_path):
+    clicked = {**CLEAN, "session_id": CLEAN["visit"], "clicked": [1, 1, 1], "position": [2, 4, 7]}
+    pq.write_table(pa.table(clicked), tmp_path / "log.parquet")
+    said = str(run(tmp_path / "log.parquet", "--out", tmp_path / "r.parquet").exception)
+    assert said.endswith("every row is a click; log what was displayed and not clicked, too")
+
+
+def test_clients_who_never_clicked_did_not_click_most(tmp_path):
+    silent = {**CLEAN, "session_id": CLEAN["visit"], "clicked": [0, 0, 0]}
+    pq.write_table(pa.table(silent), tmp_path / "log.parquet")
+    done = run(tmp_path / "log.parquet", "--out", tmp_path / "r.parquet")
+    assert "clicked most" not in done.output

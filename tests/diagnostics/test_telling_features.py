@@ -5,8 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dualrank.data.click_log import ClickLog
+from dualrank.data.lists import RankedLists
 from dualrank.diagnostics import trained_pair
 from dualrank.diagnostics.agreement import curves
+from dualrank.diagnostics.diagnosis import diagnose
 from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.feature_worth import feature_worth
 from dualrank.diagnostics.joint_learning import joint_learning
@@ -133,3 +136,19 @@ def test_documents_that_look_alike_are_counted(world, monkeypatch):
 
 def test_without_features_nothing_is_asked_of_them(world):
     assert telling_features(world().facts(500)).status == "not measured"
+
+
+def test_single_documents_are_no_fault_of_the_features(world):
+    here = world(queries=20)
+    log = here.log(2_000, rankers=2)
+    seen = log.lists.documents.copy()
+    keep = np.arange(len(seen)) % 3
+    seen[np.arange(seen.shape[1]) != keep[:, None]] = -1
+    lists = RankedLists(seen, log.lists.queries)
+    clicks = log.clicks & (seen >= 0)[log.list_of]
+    single = ClickLog.from_clicks(lists, log.list_of, clicks, log.counts)
+    found = diagnose(single, here.data)
+    assert found["features"].status == "not measured"
+    assert "Every list shows one document" in found["features"].meaning
+    assert "method stopping" in " ".join(found.reasons)
+    assert "auto." not in found["sample"].advice

@@ -108,6 +108,12 @@ def reduce(
             log,
         )
     assert found.reading is not None
+    if found.reading.clicks_alone:
+        logger.warning(
+            "%s: every row of this log is a click; what was displayed and not clicked is missing, "
+            "and without it nothing can be learned of position or relevance",
+            log,
+        )
     sizes = {
         "sessions": found.sessions,
         "lists": len(found.lists),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dualrank.clicks.models.counting import require_skips
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.inputs import log_and_dataset
@@ -95,6 +96,7 @@ def diagnose(
     log, dataset = log_and_dataset(log, dataset)
     if log.lists.depth < 2:
         raise DataError("the lists show one position only; there is no position bias to correct")
+    require_skips(log)
     if dataset is not None and log.lists.documents.max() >= dataset.document_count:
         raise DataError(
             f"the log shows document {log.lists.documents.max()}, but there are features of "

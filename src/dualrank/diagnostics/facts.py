@@ -40,6 +40,11 @@ class LogFacts:
         return GroupedClicks.of(self.log, seed=self.seed)
 
     @cached_property
+    def compares(self) -> bool:
+        """Whether any list shows two documents, of which one could be preferred."""
+        return bool((self.log.lists.mask.sum(axis=1) > 1).any())
+
+    @cached_property
     def dependence(self) -> Dependence:
         """Whether the clicks of a session depend on each other."""
         return Dependence.of(self.log)

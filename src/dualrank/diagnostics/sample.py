@@ -38,6 +38,7 @@ def sample(facts: LogFacts) -> Point:
         "queries": len(np.unique(log.lists.queries[log.list_of])),
         "lists": int((log.sessions_per_list > 0).sum()),
         "clicks": int(total),
+        "compares_documents": facts.compares,
         "share_of_sessions_without_clicks": quiet,
     }
     asked = Question(NAME, numbers)
@@ -54,7 +55,8 @@ def sample(facts: LogFacts) -> Point:
     advice = ""
     if status != "good":
         said += f": below about {ENOUGH_SESSIONS:,} sessions corrections overfit"
-        advice = "Log longer, use a linear ranker, or train with auto. "
+        method = "auto" if facts.compares else "stopping"
+        advice = f"Log longer, use a linear ranker, or train with {method}. "
     if believed is None:
         return asked.answer(status, said + ".", advice.strip())
     weights = believed.weights

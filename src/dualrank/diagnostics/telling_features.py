@@ -42,6 +42,12 @@ def telling_features(facts: LogFacts) -> Point:
         return Question(NAME).answer(
             "not measured", "No features were given.", "Give the features of the documents."
         )
+    if not facts.compares:
+        return Question(NAME).answer(
+            "not measured",
+            "Every list shows one document, so that features order nothing within a list.",
+            "Put what one user saw at once under one session_id, or train with method stopping.",
+        )
     differing, alike = differences(dataset, facts.log.lists, facts.seed)
     useless = np.flatnonzero(differing < SELDOM)
     count = len(differing)

@@ -28,6 +28,12 @@ UNSEEN = (
 )
 
 
+SINGLE = (
+    "Every list shows one document: methods that compare documents of a list, auto among them, "
+    "learn nothing here, and a ranker is trained with method stopping."
+)
+
+
 @dataclass(frozen=True)
 class Judgement:
     """A verdict, why, and what else to mind."""
@@ -39,7 +45,8 @@ class Judgement:
 def judge(points: Mapping[str, Point]) -> Judgement:
     """The verdict that the points lead to."""
     verdict, reasons = _decide(points)
-    return Judgement(verdict, (*reasons, *_cautions(points), UNSEEN))
+    single = [] if points["sample"].numbers.get("compares_documents", True) else [SINGLE]
+    return Judgement(verdict, (*reasons, *single, *_cautions(points), UNSEEN))
 
 
 def _decide(points: Mapping[str, Point]) -> tuple[Verdict, list[str]]:

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dualrank.clicks.models.counting import require_skips
 from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.clicks.models.registry import MODELS
 from dualrank.data.click_log import ClickLog
@@ -92,6 +93,7 @@ def judge(
     log = log_from(log)
     if log.catalogue is None:
         raise DataError("this log does not know the names of its documents")
+    require_skips(log)
     if by != CLICKS:
         return _by_click_model(log, by, min_sessions, grades)
     curve = _harvested(log, seed) if propensity is None else propensity

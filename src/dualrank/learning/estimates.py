@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from dualrank.clicks.models.counting import require_skips
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.inputs import log_and_dataset
@@ -64,6 +65,7 @@ def estimate_propensities(
     check_refits(refits)
     if log.lists.depth < 2:
         raise DataError("the lists show one position only; there is no examination to compare")
+    require_skips(log)
     if dataset is not None:
         dataset = dataset.filled()
     grouped = GroupedClicks.of(log, over, seed)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dualrank.clicks.models.counting import require_countable
+from dualrank.clicks.models.counting import require_countable, require_skips
 from dualrank.corrections.correction import Basis, Correction
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
@@ -172,6 +172,7 @@ def check_source(source: ClickLog | Feedback, dataset: Dataset) -> None:
     """Refuse what nothing can be learned from."""
     if isinstance(source, ClickLog):
         require_countable(source)
+        require_skips(source)
     if isinstance(source, ClickLog) and not source.clicks.any():
         raise DataError(
             f"none of the {source.sessions} sessions has a click: there is nothing to learn from"

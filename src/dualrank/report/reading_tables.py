@@ -14,9 +14,9 @@ def left_out_table(reading: ReadingReport) -> Table | None:
 
 
 def clients_table(reading: ReadingReport) -> Table | None:
-    """The clients that clicked most; None where the log names none."""
+    """The clients that clicked most; None where the log names none, or nobody clicked."""
     rows = []
-    for client in reading.clients:
+    for client in reading.clients if reading.clicks else ():
         cells = (
             f"{client.sessions:,}",
             f"{client.share_of_sessions:.2%}",

@@ -238,7 +238,11 @@ def test_the_account_survives_as_json(clean):
         ("log.parquet", b"session_id,query_id\n", "not a readable Parquet file"),
         ("log.parquet", b"PAR1 and then nothing", "not a readable Parquet file"),
         ("log.jsonl", b'{"session_id": 1\n', "log.jsonl"),
-        ("log.csv", b"session_id,query_id\n1,2\n", "column 'doc_id' is missing"),
+        (
+            "log.csv",
+            b"session_id,query_id\n1,2\n",
+            "columns 'doc_id', 'position', 'clicked' are missing",
+        ),
         ("log.xlsx", b"what", "a log is a .parquet, .pq, .csv, .tsv, .jsonl, .ndjson, .json file"),
         ("log.csv.gz", b"not gzip", "log.csv.gz"),
         ("log.csv", b"", "the file is empty"),

@@ -266,7 +266,8 @@ def test_where_positions_begin_can_be_told(tmp_path):
     paths = written(tmp_path, "json", [QUERIES[0], searched("u2", "ram")], seen("u2", ["x"], 1))
     log = read_log(paths[0], events=paths[1], first_position=0, max_bad_share=1.0)
     assert happenings(log) == {("toner", ("a", "b", "c"), (False, False, False)): 1}
-    assert [problem.kind for problem in log.reading.problems] == ["gap", "from_impressions"]
+    kinds = {problem.kind for problem in log.reading.problems}
+    assert kinds == {"gap", "from_impressions", "no_action"}
 
 
 @pytest.mark.parametrize(
@@ -451,3 +452,10 @@ def test_impressions_with_gaps_are_read_where_lists_are_partial(tmp_path):
     asked, done = written(tmp_path, "json", queries, [*events, event("u2", "c", 3)])
     log = read_log(asked, events=done, partial=True)
     assert log.clicks_per_list.sum(axis=0).tolist() == [0, 0, 1]
+
+
+def test_where_no_event_is_a_click_the_actions_are_named(tmp_path):
+    queries, events = written(tmp_path, "json")
+    log = read_log(queries, events=events, actions=("item_click",))
+    (found,) = [problem for problem in log.reading.problems if problem.kind == "no_action"]
+    assert found.example.startswith("the actions are click, add_to_cart")

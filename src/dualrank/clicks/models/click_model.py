@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dualrank.clicks.browsing import Pages
-from dualrank.clicks.models.counting import Floats, displays, require_countable
+from dualrank.clicks.models.counting import Floats, displays, require_countable, require_skips
 from dualrank.clicks.models.em import EM, Prior
 from dualrank.clicks.models.files import write_fitted
 from dualrank.clicks.models.fitted import Fitted, Layout
@@ -78,6 +78,7 @@ class ClickModel(ABC):
         """Read the parameters off a log, which may be a file or a data frame."""
         log = log_from(log)
         require_countable(log, "fit a click model on")
+        require_skips(log)
         self._require_whole(log.lists)
         self.fitted = self._fit(log)
         return self

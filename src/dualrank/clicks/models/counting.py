@@ -36,6 +36,17 @@ def require_countable(log: ClickLog, use: str = "learn from") -> None:
         )
 
 
+def require_skips(log: ClickLog) -> None:
+    """Refuse a log of clicks alone, in which nothing that was displayed was passed over."""
+    shown = log.lists.mask[log.list_of]
+    if (log.clicks == shown).all():
+        raise DataError(
+            "every document that the log shows was clicked, in every session: what was displayed "
+            "and not clicked is missing, without which clicks tell nothing of position or "
+            "relevance; log what was displayed"
+        )
+
+
 def pair_count(log: ClickLog) -> int:
     """How many pairs the log's index has room for."""
     if log.catalogue is not None:

@@ -47,17 +47,28 @@ def find_columns(present: Iterable[str], options: LogOptions, *, where: str = "t
         raise SettingsError(
             f"there is no meaning {unknown[0]!r} for a column; there are {', '.join(meanings)}"
         )
+    present = list(present)
+    there = listed(present)
     names = {}
+    missing = []
     for meaning in (*REQUIRED, *OPTIONAL):
         name = renamed.get(meaning, meaning)
         if name in present:
             names[meaning] = name
         elif meaning in REQUIRED or meaning in renamed:
-            named = f" (as {meaning})" if name != meaning else ""
-            raise DataError(
-                f"{where}: column {name!r}{named} is missing; a log has {', '.join(REQUIRED)}, "
-                f"this one has {listed(present)}; {_renamed(meaning)}"
-            )
+            missing.append(meaning)
+    if missing:
+        first = missing[0]
+        sought = [
+            repr(renamed.get(each, each)) + (f" (as {each})" if each in renamed else "")
+            for each in missing
+        ]
+        lacks = f"column {sought[0]} is" if len(sought) == 1 else f"columns {', '.join(sought)} are"
+        raise DataError(
+            f"{where}: {lacks} missing; a log has {', '.join(REQUIRED)}, this one has {there}; "
+            f"{_renamed(first)}"
+            + ("; text begins with a line of names" if len(missing) == len(REQUIRED) else "")
+        )
     for context in options.contexts:
         if context in RESERVED:
             raise DataError(
@@ -69,9 +80,7 @@ def find_columns(present: Iterable[str], options: LogOptions, *, where: str = "t
                 f"{where}: {context!r} is a column that every log has, and no context; name another"
             )
         if context not in present:
-            raise DataError(
-                f"{where}: there is no context column {context!r}; the log has {listed(present)}"
-            )
+            raise DataError(f"{where}: there is no context column {context!r}; the log has {there}")
     events = {kind: renamed.get(kind, kind) for kind in options.event_kinds}
     for kind, name in events.items():
         if kind in (*REQUIRED, *OPTIONAL):
@@ -80,7 +89,7 @@ def find_columns(present: Iterable[str], options: LogOptions, *, where: str = "t
             named = f" (as {kind})" if name != kind else ""
             raise DataError(
                 f"{where}: there is no column {name!r}{named} of events; the log has "
-                f"{listed(present)}; {_renamed(kind)}"
+                f"{there}; {_renamed(kind)}"
             )
     return Columns(names, tuple(dict.fromkeys(options.contexts)), events)
 

@@ -280,9 +280,7 @@ class DuckDBEngine:
     def _reason(self, error: Exception) -> str:
         """What DuckDB found, and of a CSV file in which line: its message goes on with advice."""
         lines = [line.strip() for line in str(error).splitlines()]
-        found = [
-            line for line in lines[1:] if line.startswith(("Expected Number", "Value with", "file"))
-        ]
+        found = [line for line in lines[1:] if line.startswith(_TELLING)]
         return self._as_called(
             ", ".join(start_of(line, LONGEST_REASON) for line in [lines[0], *found])
         )
@@ -325,6 +323,8 @@ def only_value(engine: Engine, query: str) -> Any:
 
 
 _TOO_MANY = os.strerror(errno.EMFILE)
+# How lines of DuckDB's messages begin that say what is wrong, and where.
+_TELLING = ("Expected Number", "Value with", "Invalid unicode", "file")
 _NO_MEMORY = (
     "reading the log takes more memory than this process can get; give it more, or let DuckDB use "
     "less, such as memory='500MB'"

@@ -65,6 +65,7 @@ KINDS: Mapping[str, Kind] = {
     "several_lists": Kind(
         "query_id with lists of several queries, a session each", "noted", "queries"
     ),
+    "no_action": Kind("event, none of them an action that counts as a click", "noted", "events"),
     "nothing_shown": Kind("query without hits and without impressions", "noted", "queries"),
     "not_in_log": Kind("features of a document that was never displayed", "noted", "documents"),
 }
@@ -164,6 +165,11 @@ class ReadingReport:
         return {unit: (min(count, there[unit]), there[unit]) for unit, count in bad.items()}
 
     @property
+    def clicks_alone(self) -> bool:
+        """Whether every row is a click, so that nothing tells what else was displayed."""
+        return 0 < self.rows == self.clicks
+
+    @property
     def bad_shares(self) -> dict[str, float]:
         """The share of sessions, rows and clicks that are bad."""
         return {unit: bad / total if bad else 0.0 for unit, (bad, total) in self.lost.items()}
@@ -206,6 +212,8 @@ class ReadingReport:
         mends = ["mend the log"] if kinds - {"no_features"} and not reduced else []
         mends += ["add the missing documents to the features"] if "no_features" in kinds else []
         cures = [" and ".join(mends)]
+        if self.clicks_alone:
+            return "every row is a click; log what was displayed and not clicked, too"
         if "gap" in kinds and not reduced:
             cures.append("set partial=True if what is missing was not shown or not logged")
         if "no_time" in kinds and not reduced:

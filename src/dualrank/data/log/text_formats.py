@@ -13,9 +13,11 @@ import pyarrow as pa
 from dualrank.data.log.engine import DuckDBEngine
 from dualrank.data.log.log_format import LogFormat, Source
 from dualrank.errors import DataError
+from dualrank.sentences import shortened
 
 DELIMITERS = (",", "\t", ";", "|")
 START = 4_096
+FEW = 30
 EXAMINED_ROWS = 100_000
 LONGEST_LINE = 2_000_000
 MOST_KEYS = 2_000
@@ -42,6 +44,7 @@ class Csv(LogFormat):
         try:
             uneven, why = uneven_row(source, list(engine.described(query))), None
         except duckdb.Error as error:
+            require_utf8(source)
             uneven, why = uneven_row(source), error
             if uneven is None:
                 raise
@@ -61,6 +64,18 @@ class JsonLines(LogFormat):
         for file, start in zip(source.files, _starts(source), strict=True):
             if start is not None and start.startswith("["):
                 raise DataError(f"{file}: a JSON array; expected one object per line")
+            if start and not start.startswith("{"):
+                raise DataError(
+                    f"{file}: its first line begins with {shortened(start[:FEW])}; expected one "
+                    "JSON object per line, and nothing before it"
+                )
+        try:
+            return self._query(engine, source)
+        except duckdb.Error:
+            require_utf8(source)
+            raise
+
+    def _query(self, engine: DuckDBEngine, source: Source) -> str:
         files = engine.texts(source.files)
         how = "format = 'newline_delimited', hive_partitioning = false"
         lines = f"SELECT * FROM read_json({files}, {how}"
@@ -99,6 +114,23 @@ def _starts(source: Source) -> list[str | None]:
     if all(start == "" for start in starts):
         raise DataError(f"{source.name}: the file is empty")
     return starts
+
+
+def require_utf8(source: Source) -> None:
+    """Refuse text in another encoding, of which a database says no more than where it stopped."""
+    for file in source.files:
+        try:
+            with _open(file) as opened:
+                for _ in iter(lambda: opened.read(LONGEST_LINE), ""):
+                    pass
+        except UnicodeDecodeError as error:
+            byte = error.object[error.start]
+            raise DataError(
+                f"{file}: not UTF-8 text (a byte {byte:#04x} that cannot stand where it does); "
+                "write it anew, as by iconv -f GB18030 -t UTF-8, with the encoding that it has"
+            ) from error
+        except OSError:
+            continue
 
 
 def uneven_row(source: Source, columns: Sequence[str] = ()) -> str | None:

@@ -76,7 +76,12 @@ class Ubi(LogFormat):
             options.contexts,
             {kind: _amount(number) for number, kind in enumerate(kinds)},
         )
-        return columns, account(engine)
+        problems = account(engine)
+        if not only_value(engine, "SELECT max(times) FROM tally"):
+            count = only_value(engine, "SELECT count(*) FROM ubi_events")
+            actions = f"the actions are {_actions(engine, self.events.name)}"
+            problems.append(Problem("no_action", int(count), actions))
+        return columns, problems
 
 
 def _asked(engine: DuckDBEngine, queries: Source, contexts: Sequence[str]) -> list[str]:
@@ -207,17 +212,22 @@ def _tally(
 
 
 def _nobody(engine: DuckDBEngine, kind: str, action: str, where: str) -> str:
-    """That no event is of this kind, and which there are, the most frequent first."""
+    """That no event is of this kind, and which there are."""
+    what = "event with a dwell_time" if action == DWELL_TIME else f"event {action!r}"
+    return (
+        f"{where}: there is no {what}; the actions are "
+        f"{_actions(engine, where)}: name one of them, or leave {kind!r} out"
+    )
+
+
+def _actions(engine: DuckDBEngine, where: str) -> str:
+    """The actions that events have, the most frequent first."""
     name = Fields(engine, "ubi_events", where).text("action_name")
     found = engine.fetch(
         f"SELECT action, count(*) AS n FROM (SELECT {name} AS action FROM ubi_events) "
         "WHERE action IS NOT NULL GROUP BY action ORDER BY n DESC, action LIMIT 12"
     )
-    what = "event with a dwell_time" if action == DWELL_TIME else f"event {action!r}"
-    return (
-        f"{where}: there is no {what}; the actions are "
-        f"{listed(found['action'].to_pylist())}: name one of them, or leave {kind!r} out"
-    )
+    return listed(found["action"].to_pylist())
 
 
 def _log(
