@@ -136,7 +136,7 @@ def unknown_options(texts):
     return {
         (where, option)
         for where, text in texts
-        for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z](?![\w-])", text)
+        for option in re.findall(r"(?<![\w\"-])--[a-z][a-z-]*[a-z](?![\w-])", text)
         if option not in known | OTHERS
     }
 

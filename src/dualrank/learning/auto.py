@@ -26,7 +26,7 @@ from dualrank.data.click_log import PERIOD, ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists, top_lists
 from dualrank.errors import DataError
-from dualrank.evaluation.click_check import ClickCheck, Lead, hold_out
+from dualrank.evaluation.click_check import CLEAR, ClickCheck, Lead, hold_out
 from dualrank.learning.choice import NAIVE, Choice, choose
 from dualrank.learning.combination import HeldOut, add_up, context_lead, weigh
 from dualrank.learning.feedback import require_comparisons
@@ -39,6 +39,7 @@ from dualrank.learning.score_checks import check_trained
 from dualrank.learning.train_one import advice_for, train_one
 from dualrank.propensity.estimators import estimate
 from dualrank.propensity.propensity import Propensity
+from dualrank.sentences import counted
 
 IMITATION = "imitation"
 BY_POSITION = (NAIVE, IMITATION, "grounded", "likelihood")
@@ -239,8 +240,9 @@ def _why(leads: Mapping[str, Lead], reads: bool, context: str | None) -> str:
         else "examination depends on the position"
     )
     ahead = f"{abs(lead.in_errors):.1f} standard errors {'better' if lead.gain >= 0 else 'worse'}"
+    luck = "" if abs(lead.in_errors) > CLEAR else f", which may be luck (above {CLEAR:g} it is not)"
     told_apart = f", with a curve for every {context}" if context else ""
     return (
-        f"it predicts the held-out clicks of {lead.queries} queries {ahead} than naive, if "
-        f"{users}{told_apart}"
+        f"it predicts the held-out clicks of {counted(lead.queries, 'queries')} {ahead} than "
+        f"naive, if {users}{told_apart}{luck}"
     )

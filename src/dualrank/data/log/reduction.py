@@ -290,7 +290,7 @@ class _Reduction:
         Names are fetched once a pair: lists are many, and repeat them.
         """
         self.engine.view(
-            "displayed",
+            "kept_rows",
             "SELECT list, query, document, place FROM shown JOIN judged USING (list) "
             "WHERE NOT dropped AND place IS NOT NULL",
         )
@@ -298,11 +298,11 @@ class _Reduction:
             "pairs",
             "SELECT query, document, "
             "CAST(row_number() OVER (ORDER BY query, document) - 1 AS INTEGER) AS pair "
-            "FROM (SELECT DISTINCT query, document FROM displayed)",
+            "FROM (SELECT DISTINCT query, document FROM kept_rows)",
         )
         pairs = self.engine.fetch("SELECT query, document FROM pairs ORDER BY pair")
         shown = self.engine.fetch(
-            "SELECT CAST(d.list AS INTEGER) AS list, p.pair, d.place FROM displayed d "
+            "SELECT CAST(d.list AS INTEGER) AS list, p.pair, d.place FROM kept_rows d "
             "JOIN pairs p ON d.query = p.query AND d.document = p.document"
         )
         return pairs, shown
