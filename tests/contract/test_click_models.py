@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -77,7 +77,8 @@ def test_longer_padding_changes_nothing(model, log):
     np.testing.assert_array_equal(padded[:, :DEPTH], model.click_probabilities(log.lists))
     cut = RankedLists(log.lists.documents[:, :2], log.lists.queries)
     assert model.click_probabilities(cut).shape == (len(cut), 2)
-    long = RankedLists(np.hstack([log.lists.documents] * 2), log.lists.queries)
+    whole = log.lists.mask.all(axis=1)
+    long = RankedLists(np.hstack([log.lists.documents[whole]] * 2), log.lists.queries[whole])
     with pytest.raises(DataError, match="knows 4 ranks, and the lists show 8"):
         model.click_probabilities(long)
 
@@ -215,6 +216,7 @@ def test_any_log_gives_finite_parameters(name, strength):
     @settings(max_examples=25, deadline=None, database=None, derandomize=True)
     @given(logs())
     def check(log):
+        assume((log.clicks != log.lists.mask[log.list_of]).any())
         model = click_model(name, Prior(strength), EM(max_iterations=60)).fit(log)
         fitted = model.fitted
         for values in [*fitted.shared.values(), *(p.values for p in fitted.pairs.values())]:

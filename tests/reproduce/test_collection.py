@@ -44,7 +44,11 @@ def test_the_folds_that_were_used_are_named():
 
 
 @pytest.mark.parametrize("collection", ["msrd-movies", "nfcorpus", "stanford-web"])
-@pytest.mark.parametrize("content", [b"", b"\x28\xb5\x2f\xfd cut", gzip.compress(b"[]\n{")[:20]])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x28\xb5\x2f\xfd cut", gzip.compress(b"[]\n{", mtime=0)[:20]],
+    ids=["empty", "cut zstd", "cut gzip"],
+)
 def test_a_damaged_collection_is_refused_in_one_sentence(tmp_path, collection, content):
     folder = tmp_path / collection.replace("-", "_")
     folder.mkdir()

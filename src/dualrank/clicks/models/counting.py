@@ -39,7 +39,7 @@ def require_countable(log: ClickLog, use: str = "learn from") -> None:
 def require_skips(log: ClickLog) -> None:
     """Refuse a log of clicks alone, in which nothing that was displayed was passed over."""
     shown = log.lists.mask[log.list_of]
-    if (log.clicks == shown).all():
+    if shown.any() and (log.clicks == shown).all():
         raise DataError(
             "every document that the log shows was clicked, in every session: what was displayed "
             "and not clicked is missing, without which clicks tell nothing of position or "
