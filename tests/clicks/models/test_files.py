@@ -56,7 +56,7 @@ def test_another_number_in_a_file_is_found_by_its_digest(saved, log, tmp_path):
     [
         (lambda c: c["pairs"]["attraction"].__setitem__(0, -7.5), "attraction is -7.5 somewhere"),
         (lambda c: c["pairs"]["attraction_low"].__setitem__(0, 1.0), "outside of its interval"),
-        (lambda c: c["pairs"]["attraction"].__setitem__(0, None), "'attraction' is missing in 1"),
+        (lambda c: c["pairs"]["attraction"].__setitem__(0, None), "attraction is missing in 1"),
         (lambda c: c["pairs"]["observations"].__setitem__(0, -5), "was observed -5 times"),
         (lambda c: c["pairs"]["observations"].__setitem__(0, 2.5), "not a click model"),
         (lambda c: c["pairs"]["document"].__setitem__(0, 1), "stands there twice"),
