@@ -110,7 +110,7 @@ def test_another_format_version_is_refused(path):
     header["__metadata__"]["format"] = "1"
     text = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + whole[8 + length :])
-    with pytest.raises(CheckpointError, match="checkpoint format 1, this version reads 2"):
+    with pytest.raises(CheckpointError, match="checkpoint format '1', this version reads 2"):
         read_checkpoint(path)
 
 
