@@ -120,7 +120,7 @@ def test_a_log_with_names_of_its_own_is_read_as_told(command, folder, tmp_path):
     pq.write_table(renamed, tmp_path / "own.parquet")
     code, _, err = command("propensity", tmp_path / "own.parquet")
     assert code == 2
-    assert "column 'doc_id' is missing" in err
+    assert "columns 'doc_id', 'clicked' are missing" in err
     words = ("--column", "doc_id=item", "--column", "clicked=tapped", "--json")
     own = command("propensity", tmp_path / "own.parquet", *words)[1]
     assert json.loads(own) == json.loads(
@@ -133,15 +133,14 @@ def test_sessions_can_be_resampled_instead(command, folder):
     assert "had other people asked the same queries" in out
 
 
-def test_where_everything_is_clicked_the_others_are_still_estimated(command, folder, tmp_path):
+def test_where_everything_is_clicked_nothing_is_estimated(command, folder, tmp_path):
     table = pq.read_table(folder / "three.parquet")
     clicked = table.column_names.index("clicked")
     full = table.set_column(clicked, "clicked", pa.array(np.ones(len(table), dtype=bool)))
     pq.write_table(full, tmp_path / "all.parquet")
-    code, out, _ = command("propensity", tmp_path / "all.parquet", "--json")
-    assert code == 0
-    assert json.loads(out)["estimates"]["click-through"]["examination"] == [1.0] * 10
-    assert "every document shown was clicked" in json.loads(out)["refused"]["pbm"]
+    code, _, err = command("propensity", tmp_path / "all.parquet")
+    assert code == 2
+    assert "every document that the log shows was clicked" in err
 
 
 def test_one_position_has_nothing_to_compare(command, folder, tmp_path):

@@ -33,7 +33,7 @@ def test_settings_are_said_as_options_and_nothing_else_is(sentence, said):
 
 
 def test_a_command_speaks_of_its_options(tmp_path):
-    (tmp_path / "log.csv").write_text("session_id,query_id,doc_id,position,clicked\ns,q,d,0,1\n")
+    (tmp_path / "log.csv").write_text("session_id,query_id,doc_id,position,clicked\ns,q,d,0,0\n")
     words = ["reduce", tmp_path / "log.csv", "--out", tmp_path / "r.parquet"]
     code = "from dualrank.cli.app import main; main()"
     done = subprocess.run(
