@@ -48,7 +48,8 @@ def expected_log(hidden, seed, queries=300):
     lists = top_lists(data, utility, DEPTH)
     rates = RHO * np.exp(0.5 * utility)[lists.documents]
     sessions = 20_000
-    counts = np.rint(sessions * rates / rates.sum(axis=1).max()).astype(int)
+    # Rounded down, so that no list has more clicks than sessions.
+    counts = np.floor(sessions * rates / rates.sum(axis=1).max()).astype(int)
     # A row for a click at each rank, and one for sessions without a click.
     clicks = np.tile(np.vstack([np.eye(DEPTH), np.zeros(DEPTH)]).astype(bool), (queries, 1))
     counts = np.hstack([counts, sessions - counts.sum(axis=1, keepdims=True)])
