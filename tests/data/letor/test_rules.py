@@ -1,7 +1,6 @@
 """Whatever is wrong with a LETOR file is said in one sentence with file and line."""
 
 import gzip
-import os
 
 import pytest
 import zstandard
@@ -157,14 +156,6 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
     assert sentence_for(folder) == ": this is a folder; expected a file"
-
-
-def test_a_pipe_is_named(tmp_path):
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    with path.open("r+b", buffering=0) as pipe:
-        pipe.write(GOOD.encode())
-        assert sentence_for(path) == ": the file cannot be opened (Illegal seek)"
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
