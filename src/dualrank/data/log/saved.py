@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dualrank.data.click_log import ClickLog
 from dualrank.data.log.content_digest import ContentDigest
 from dualrank.data.log.saved_rows import log_of
-from dualrank.data.table_files import refuse_swollen
+from dualrank.data.table_files import refuse_many, refuse_swollen
 from dualrank.errors import DataError
 from dualrank.sentences import reason_of, shortened
 from dualrank.storage import atomic_file, require_suffix
@@ -33,6 +34,8 @@ PARTIAL_FORMAT = 2
 """That of logs whose lists have gaps, which the first readers would close."""
 KEY = b"dualrank.log"
 LISTS_PER_TABLE = 65_536
+LISTS_AT_ONCE = 4_096
+"""So many are read before it is looked at how much they hold."""
 BROKEN = (
     ArithmeticError,
     AttributeError,
@@ -89,7 +92,7 @@ def read_saved(path: str) -> ClickLog:
                     f"{FORMAT} and {PARTIAL_FORMAT}"
                 )
             wanted = _schema(list(note["columns"]), note.get("events", []), found > FORMAT)
-            table = _read(file, wanted, note)
+            table = _read(Path(path), file, wanted, note)
         return log_of(table, note)
     except BROKEN as error:
         raise DataError(
@@ -97,11 +100,14 @@ def read_saved(path: str) -> ClickLog:
         ) from error
 
 
-def _read(file: pq.ParquetFile, wanted: pa.Schema, note: dict[str, Any]) -> pa.Table:
+def _read(path: Path, file: pq.ParquetFile, wanted: pa.Schema, note: dict[str, Any]) -> pa.Table:
     """The rows, if they are those that were written."""
-    digest, pieces = ContentDigest(), []
-    for batch in file.iter_batches(LISTS_PER_TABLE, columns=wanted.names):
+    digest, pieces, values = ContentDigest(), [], 0
+    for batch in file.iter_batches(LISTS_AT_ONCE, columns=wanted.names):
         piece = pa.Table.from_batches([batch]).select(wanted.names).cast(wanted)
+        lists = (piece[name] for name in ("doc_ids", "happened"))
+        values += max(pc.sum(pc.list_value_length(each)).as_py() or 0 for each in lists)
+        refuse_many(path, values)
         for name in wanted.names:
             for chunk in piece[name].chunks:
                 _require_values(chunk, name)
