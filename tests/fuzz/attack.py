@@ -38,7 +38,8 @@ class Verdict:
 def prepare(format: Format, seeds: Path, folder: Path, seed: int, number: int) -> tuple[bool, Any]:
     """Write the mutated file of this number; whether its digest was mended, and what was done."""
     rng = Random(f"{seed} {format.name} {number}")
-    shutil.rmtree(folder, ignore_errors=True)
+    while folder.exists():  # An index that was just read may still be closing its files.
+        shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(seeds / format.name, folder)
     files = sorted(f for pattern in format.files for f in folder.glob(pattern) if f.is_file())
     file = rng.choice(files)

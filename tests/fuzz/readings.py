@@ -7,6 +7,7 @@ let in. What refuses to go on with what was read need not name the file: `using`
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -179,7 +180,9 @@ def model(folder: Path) -> Any:
     require(names is None or len(names) == found.scaler.input_count, "names of no features")
     with using(folder):
         scores = _scores(found)
-    return scores, _curve(found.propensity), names, found.kind, found.training
+    # The order of names in JSON means nothing.
+    training = json.dumps(found.training, sort_keys=True)
+    return scores, _curve(found.propensity), names, found.kind, training
 
 
 def checkpoint(folder: Path, ranker: str) -> Any:
@@ -187,9 +190,10 @@ def checkpoint(folder: Path, ranker: str) -> Any:
     path = folder / "checkpoint.safetensors"
     try:
         found = trained(ranker, path)
+        scores = _scores(found)
     except (DataError, SettingsError) as error:  # values from which no training goes on
         raise DataError(f"{path}: {error}") from error
-    return _scores(found), _curve(found.propensity)
+    return scores, _curve(found.propensity)
 
 
 def propensity(path: Path) -> Any:
