@@ -130,10 +130,13 @@ def _read_saved(source: Source, options: LogOptions) -> ClickLog:
             "files; give it alone, or the log's own files, which are all reduced together"
         )
     log = read_saved(source.files[0])
-    for context in options.contexts:
-        log.column(context)
-    for kind in options.event_kinds:
-        log.event(kind)
+    try:
+        for context in options.contexts:
+            log.column(context)
+        for kind in options.event_kinds:
+            log.event(kind)
+    except DataError as error:
+        raise DataError(f"{source.name}: {error}") from error
     return log
 
 
