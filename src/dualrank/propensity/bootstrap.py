@@ -73,7 +73,7 @@ def with_intervals(
     examination = np.exp(curve[:depth])
     low = high = None
     if resamples and groups > 1:
-        curves = _resampled_curves(evidence, resamples, seed)
+        curves = resampled_curves(evidence, resamples, seed)
         spread = spread_of(curves)[:depth] * student.ppf(1 - LEVEL / 2, groups - 1)
         with np.errstate(over="ignore"):  # beyond all numbers is unbounded
             low, high = examination * np.exp(-spread), examination * np.exp(spread)
@@ -102,7 +102,9 @@ def resampled_sums(
     return _weighted(_draws(len(statistics), resamples, seed), statistics)
 
 
-def _resampled_curves(evidence: Evidence, resamples: int, seed: int) -> NDArray[np.float64]:
+def resampled_curves(
+    evidence: Evidence, resamples: int = RESAMPLES, seed: int = 0
+) -> NDArray[np.float64]:
     """The curves of `resampled_sums`, of some at a time: long lists have large statistics."""
     statistics = evidence.statistics
     draws = _draws(len(statistics), resamples, seed)

@@ -1,0 +1,165 @@
+"""All that estimates are made of, summed over groups of queries: a resample is a weighted sum.
+
+For a target (a metric over some sessions) and a ranking, the estimate of what is earned is
+
+    base + slope·w
+
+where w are the weights of the model of relevance. Inverse propensity has a base only, the model
+alone ("direct") a slope only. What is added up per group, for all targets and both rankings at
+once, is therefore a base by estimator, the slope of the model, and the two sides of its normal
+equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.decisions.click_metrics import FIRST
+from dualrank.decisions.logged_pairs import LoggedPairs, PositionEffect, Traffic
+from dualrank.decisions.rankings import Ranking
+from dualrank.decisions.relevance_model import FOLDS, Basis
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A metric over some sessions: those of the whole log, or of a part."""
+
+    metric: str
+    traffic: Traffic
+    part: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Queries thrown together at random, so that a resample draws groups; `count` at most."""
+
+    of_query: NDArray[np.int64]
+    count: int
+
+    @classmethod
+    def of(cls, queries: NDArray[np.integer], most: int, seed: int) -> Groups:
+        """Groups of as many of these queries each, give or take one."""
+        asked = np.unique(queries)
+        count = min(most, len(asked))
+        group = np.zeros(int(asked.max()) + 1, dtype=np.int64)
+        group[asked] = np.random.default_rng([seed, 0x_6209]).permutation(len(asked)) % count
+        return cls(group, count)
+
+    def total(self, queries: NDArray[np.integer], values: Floats) -> Floats:
+        """Values of queries, summed into groups."""
+        return np.bincount(self.of_query[queries], values, self.count).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupSums:
+    """Sums by group, for targets t and rankings s (new, old), all of shape `[t, s, group, …]`.
+
+    `base` and `slope` by estimate of relevance: `ips` and `clipped` have a base only, `direct` is
+    the model, and `filled` inverse propensity where a pair was displayed and the model where not.
+    `worth` is what relevance of 1 everywhere would earn, `supported` the part of it that falls on
+    displayed pairs, and `sessions` (the same for both rankings) what all is divided by.
+    """
+
+    sessions: Floats
+    base: dict[str, Floats]
+    slope: dict[str, Floats]
+    worth: Floats
+    supported: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What does not change with the curve: who ranks what, for whom, and in which groups."""
+
+    rankings: tuple[Ranking, Ranking]
+    targets: Sequence[Target]
+    groups: Groups
+    query_of_pair: NDArray[np.int64]
+
+    @cached_property
+    def _group_rows(self) -> list[NDArray[np.int64]]:
+        """The pairs of every group."""
+        group = self.groups.of_query[self.query_of_pair]
+        order = np.argsort(group, kind="stable")
+        ends = np.searchsorted(group[order], np.arange(1, self.groups.count))
+        return np.split(order, ends)
+
+    def normal_equations(self, pairs: LoggedPairs, basis: Basis) -> tuple[Floats, Floats]:
+        """Σ E φφᵀ and Σ c φ of every group."""
+        gram = np.zeros((self.groups.count, basis.size, basis.size))
+        clicked = np.zeros((self.groups.count, basis.size))
+        for g, rows in enumerate(self._group_rows):
+            phi = basis.values[rows].astype(np.float64)
+            gram[g] = (phi * pairs.exposure[rows, None]).T @ phi
+            clicked[g] = (pairs.clicks[rows] - pairs.offset[rows]) @ phi
+        return gram, clicked
+
+    def sum_up(
+        self, pairs: LoggedPairs, effect: PositionEffect, least: Floats, basis: Basis, guess: Floats
+    ) -> GroupSums:
+        """Every sum. What is not linear in relevance is taken to be, around the `guess`."""
+        size = (len(self.targets), 2, self.groups.count)
+        by_clicks = pairs.relevance()
+        relevance = {
+            "ips": by_clicks,
+            "clipped": pairs.relevance(least),
+            "filled": np.where(pairs.displayed, by_clicks, guess),
+            "direct": guess,
+        }
+        base = {name: np.zeros(size) for name in relevance}
+        weights = np.zeros((*size[:2], len(guess)))
+        sessions = np.zeros(size[::2])
+        for t, target in enumerate(self.targets):
+            by_query = target.traffic.of_queries.sum(axis=1)
+            sessions[t] = self.groups.total(np.arange(len(by_query)), by_query)
+            for s, ranking in enumerate(self.rankings):
+                weights[t, s] = _weights(ranking, target, effect, guess)
+                for name, r in relevance.items():
+                    earned = _earned(ranking, target, effect, r)
+                    base[name][t, s] = self.groups.total(ranking.lists.queries, earned)
+        slope = {name: np.zeros((*size, basis.size)) for name in ("filled", "direct")}
+        worth, supported = np.zeros(size), np.zeros(size)
+        displayed = pairs.displayed
+        for g, rows in enumerate(self._group_rows):
+            phi = basis.values[rows].astype(np.float64)
+            part, seen = weights[:, :, rows], displayed[rows]
+            unseen = np.where(seen, 0.0, part)
+            slope["direct"][:, :, g], slope["filled"][:, :, g] = part @ phi, unseen @ phi
+            worth[:, :, g], supported[:, :, g] = part.sum(axis=2), (part - unseen).sum(axis=2)
+            # value(r) = value(guess) + slope·(r − guess)
+            base["direct"][:, :, g] -= part @ guess[rows]
+            base["filled"][:, :, g] -= unseen @ guess[rows]
+        return GroupSums(sessions, base, slope, worth, supported)
+
+
+def _earned(ranking: Ranking, target: Target, effect: PositionEffect, relevance: Floats) -> Floats:
+    """What each list of a ranking earns."""
+    if target.metric == FIRST:
+        return ranking.first_clicks(relevance, target.traffic, effect)[0]
+    weights = ranking.weights(target.metric, target.traffic, effect)
+    trusted = ranking.from_trust(target.metric, target.traffic, effect)
+    found: Floats = np.einsum("lk,lk->l", weights, relevance[ranking.lists.documents]) + trusted
+    return found
+
+
+def _weights(ranking: Ranking, target: Target, effect: PositionEffect, guess: Floats) -> Floats:
+    """The slope of what is earned in the relevance of every pair."""
+    if target.metric == FIRST:
+        by_place = ranking.first_clicks(guess, target.traffic, effect)[1]
+    else:
+        by_place = ranking.weights(target.metric, target.traffic, effect)
+    mask = ranking.lists.mask
+    documents = ranking.lists.documents[mask]
+    return np.bincount(documents, by_place[mask], len(guess)).astype(np.float64)
+
+
+def in_folds(count: int) -> NDArray[np.int64]:
+    """The fold of every group; groups are random already."""
+    return np.arange(count) % FOLDS

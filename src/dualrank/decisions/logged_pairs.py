@@ -1,0 +1,106 @@
+"""What a log says of every query–document pair, once it is known what position does to clicks.
+
+    P(click on d at k) = α_k r_d + β_k
+
+α is examination and β is 0, but where users trust the top. Of a pair d with n_k displays at k,
+
+    r̂_d = (c_d − Σ_k n_k β_k) / Σ_k n_k α_k
+
+is its relevance without bias, on the scale of clicks at the first position. The denominator over
+the sessions of the query is the propensity of the pair under what was displayed (the policy-aware
+propensity of Oosterhuis and de Rijke, SIGIR 2020): lists may differ from session to session.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.data.click_log import ClickLog
+from dualrank.data.lists import RankedLists
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class PositionEffect:
+    """α (`slopes`) and β (`offsets`) of every position, a row for each context of the curve."""
+
+    slopes: Floats
+    offsets: Floats
+
+    @classmethod
+    def of_curves(cls, curves: Floats) -> PositionEffect:
+        """Examination alone."""
+        return cls(curves, np.zeros_like(curves))
+
+
+@dataclass(frozen=True, eq=False)
+class Traffic:
+    """Sessions of each logged list, and of each query, by the contexts of the curve."""
+
+    of_lists: Floats
+    of_queries: Floats
+
+    @classmethod
+    def of(
+        cls, log: ClickLog, context: str | None, rows: NDArray[np.bool_] | None = None
+    ) -> Traffic:
+        """Of a log, or of these rows of it."""
+        counts = log.counts.astype(np.float64)
+        if rows is not None:
+            counts = np.where(rows, counts, 0.0)
+        codes, size = np.zeros(len(counts), dtype=np.int64), 1
+        if context is not None:
+            column = log.column(context)
+            codes, size = column.codes.astype(np.int64), len(column.names)
+        lists = len(log.lists)
+        of_lists = np.bincount(log.list_of * np.int64(size) + codes, counts, lists * size)
+        by_list = of_lists.reshape(lists, size)
+        queries = int(log.lists.queries.max()) + 1
+        by_query = [np.bincount(log.lists.queries, each, queries) for each in by_list.T]
+        return cls(by_list, np.stack(by_query, axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class LoggedPairs:
+    """Clicks on every pair (or what they are worth), α and β summed over its displays."""
+
+    clicks: Floats
+    exposure: Floats
+    offset: Floats
+
+    @classmethod
+    def of(
+        cls,
+        lists: RankedLists,
+        clicks: NDArray[np.number],
+        traffic: Traffic,
+        effect: PositionEffect,
+        pairs: int,
+    ) -> LoggedPairs:
+        """Sum the clicks of every list and position over the lists that show a pair."""
+        mask = lists.mask
+        documents = lists.documents[mask]
+
+        def total(values: NDArray[np.number]) -> Floats:
+            return np.bincount(documents, values[mask], pairs).astype(np.float64)
+
+        by_context = traffic.of_lists
+        return cls(
+            total(clicks), total(by_context @ effect.slopes), total(by_context @ effect.offsets)
+        )
+
+    @property
+    def displayed(self) -> NDArray[np.bool_]:
+        """Whether a pair was ever displayed where it could be examined."""
+        return self.exposure > 0
+
+    def relevance(self, least: Floats | float = 0.0) -> Floats:
+        """r̂, where no exposure counts for less than `least`; 0 where nothing was displayed."""
+        counted = np.maximum(self.exposure, least)
+        found = np.zeros(len(self.clicks))
+        np.divide(self.clicks - self.offset, counted, out=found, where=self.displayed)
+        return found

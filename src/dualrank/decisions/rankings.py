@@ -1,0 +1,95 @@
+"""A ranking of the logged queries: what it would show, to whom, and by which scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.data.click_log import ClickLog
+from dualrank.data.dataset import Dataset
+from dualrank.data.lists import PADDING, RankedLists, top_lists
+from dualrank.decisions.click_metrics import CLICKS, first_click, gains
+from dualrank.decisions.logged_pairs import PositionEffect, Traffic
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Lists, the scores behind them (None for what was logged), and a name."""
+
+    name: str
+    lists: RankedLists
+    scores: Floats | None
+
+    @classmethod
+    def by_scores(
+        cls,
+        name: str,
+        scores: NDArray[np.floating],
+        dataset: Dataset,
+        log: ClickLog,
+        candidates: NDArray[np.bool_],
+    ) -> Ranking:
+        """The logged queries ranked by scores, to the depth that each was displayed at.
+
+        `candidates` are the documents that may be shown.
+        """
+        depth = log.lists.depth
+        values = np.where(candidates, scores, -np.inf).astype(np.float64)
+        everything = top_lists(dataset, values, depth)
+        longest = np.zeros(len(dataset), dtype=np.int64)
+        np.maximum.at(longest, log.lists.queries, log.lists.mask.sum(axis=1))
+        asked = np.unique(log.lists.queries)
+        documents = everything.documents[asked]
+        shown = (np.arange(depth) < longest[asked, None]) & (documents != PADDING)
+        shown &= candidates[documents]
+        lists = RankedLists(np.where(shown, documents, PADDING).astype(np.int32), asked)
+        return cls(name, lists, np.asarray(scores, dtype=np.float64))
+
+    @classmethod
+    def as_logged(cls, log: ClickLog) -> Ranking:
+        """What the log displayed."""
+        return cls("logged", log.lists, None)
+
+    def sessions(self, traffic: Traffic) -> Floats:
+        """Sessions of each of its lists, by the contexts of the curve."""
+        if self.scores is None:
+            return traffic.of_lists
+        return traffic.of_queries[self.lists.queries]
+
+    def weights(self, metric: str, traffic: Traffic, effect: PositionEffect) -> Floats:
+        """What the relevance of the document at each place adds to a linear metric, by list."""
+        worth = gains(metric, self.lists.depth)
+        found: Floats = (self.sessions(traffic) @ effect.slopes) * worth * self.lists.mask
+        return found
+
+    def from_trust(self, metric: str, traffic: Traffic, effect: PositionEffect) -> Floats:
+        """What is clicked for standing there, whatever its relevance, by list."""
+        worth = gains(metric, self.lists.depth)
+        offsets = (self.sessions(traffic) @ effect.offsets) * worth
+        found: Floats = np.where(self.lists.mask, offsets, 0.0).sum(axis=1)
+        return found
+
+    def first_clicks(
+        self, relevance: Floats, traffic: Traffic, effect: PositionEffect
+    ) -> tuple[Floats, Floats]:
+        """The reciprocal rank of the first click, summed over the sessions of each list, and its
+        slope in the relevance of every document there."""
+        mask = self.lists.mask
+        r = np.where(mask, relevance[self.lists.documents], 0.0)
+        values, slopes = np.zeros(len(r)), np.zeros(r.shape)
+        for context, sessions in enumerate(self.sessions(traffic).T):
+            clicked = effect.slopes[context] * r + np.where(mask, effect.offsets[context], 0.0)
+            value, slope = first_click(clicked)
+            values += sessions * value
+            slopes += sessions[:, None] * slope * effect.slopes[context]
+        return values, np.where(mask, slopes, 0.0)
+
+    def examination(self, traffic: Traffic, effect: PositionEffect, pairs: int) -> Floats:
+        """How often each pair would be examined in a session of its query, were it at rank 1."""
+        weights = self.weights(CLICKS, traffic, effect)
+        mask = self.lists.mask
+        return np.bincount(self.lists.documents[mask], weights[mask], pairs).astype(np.float64)
