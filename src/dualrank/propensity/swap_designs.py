@@ -46,7 +46,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.clicks.models.counting import ratio
+from dualrank.clicks.models.counting import ratio, tally
 from dualrank.propensity.grouped_clicks import GroupedClicks
 
 Floats = NDArray[np.float64]
@@ -66,8 +66,8 @@ class LoggedLists:
     def of(cls, grouped: GroupedClicks, depth: int) -> LoggedLists:
         """Sums over the groups of a log."""
         lists = grouped.lists
-        sessions = np.bincount(grouped.list_of, grouped.sessions, len(lists))
-        columns = [np.bincount(grouped.list_of, on, len(lists)) for on in grouped.clicks.T[:depth]]
+        sessions = tally(grouped.list_of, grouped.sessions, len(lists))
+        columns = [tally(grouped.list_of, on, len(lists)) for on in grouped.clicks.T[:depth]]
         shown = sessions > 0
         clicks = np.stack(columns, axis=1)[shown]
         return cls(sessions[shown], clicks, lists.mask[shown, :depth])
@@ -117,7 +117,7 @@ class Repeats:
 
     def sum(self, values: Floats) -> Floats:
         """A value per list, summed by how often lists are shown."""
-        return np.bincount(self.of_list, values, len(self.times))
+        return tally(self.of_list, values, len(self.times))
 
     def after(self, sessions: float) -> tuple[Floats, Floats]:
         """E[(T − 1)⁺], and that times the mean of 1/T, of each list in so many sessions."""

@@ -118,8 +118,8 @@ class SwapPlan:
         cost = f"{bound}{best.lost_share:.2%} of the clicks in them" if best.lost > 0 else "nothing"
         return (
             f"{DOES[best.name]} in {as_percent(self.share)} of sessions for about "
-            f"{rounded(best.sessions)} sessions ({days}costs {cost}), and the curve is known within "
-            f"±{as_percent(self.precision)}."
+            f"{rounded(best.sessions)} sessions ({days}costs {cost}), and the curve is known "
+            f"within ±{as_percent(self.precision)}."
         )
 
     def to_dict(self) -> dict[str, Any]:

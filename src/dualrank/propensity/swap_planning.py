@@ -47,7 +47,7 @@ from dualrank.propensity.swap_designs import (
     shuffle_cost,
     shuffle_variances,
 )
-from dualrank.propensity.swap_plan import DesignName, PlannedDesign, SwapPlan
+from dualrank.propensity.swap_plan import DesignName, PlannedDesign, SwapPlan, as_percent
 from dualrank.sentences import counted
 
 PRECISION, SHARE = 0.1, 0.05
@@ -75,11 +75,7 @@ def plan_swaps(
     `log` may also be a file or a data frame. `share` is the share of sessions that may show another
     order. `positions` are how many count from the top; without it, all that have clicks enough.
     """
-    for name, value in (("precision", precision), ("share", share)):
-        if not 0 < value < 1:
-            raise SettingsError(f"{name} is above 0 and below 1 (10% is 0.1), not {value:g}")
-    if positions is not None and positions < 2:
-        raise SettingsError(f"a plan is for 2 positions or more, not {positions}")
+    check_goal(precision, share, positions)
     log = log_from(log)
     require_skips(log)
     grouped = GroupedClicks.of(log, seed=seed)
@@ -89,6 +85,17 @@ def plan_swaps(
     except DataError as error:
         harvested = str(error)
     return plan_of(log, grouped, harvested, precision, share, positions)
+
+
+def check_goal(precision: float, share: float, positions: int | None) -> None:
+    """Refuse what nobody can want, before a log is read."""
+    for name, value in (("precision", precision), ("share", share)):
+        if not 0 < value < 1:
+            raise SettingsError(
+                f"the {name} is above 0% and below 100%, not {as_percent(value)}: 10% is 0.1"
+            )
+    if positions is not None and positions < 2:
+        raise SettingsError(f"a plan is for 2 positions or more, not {positions}")
 
 
 def plan_of(
@@ -103,14 +110,16 @@ def plan_of(
     depth, cut = _planned_depth(grouped, positions)
     lists = LoggedLists.of(grouped, depth)
     reached = _precision_of(harvested, depth)
-    rough = isinstance(harvested, Propensity) and reached < ROUGHLY - 1
-    worst = lists.click_through()
-    curve = harvested.examination[:depth] if rough else worst
+    curve = lists.click_through()
+    cost_curve = np.sqrt(curve)
+    rough = reached < ROUGHLY - 1
+    if rough and isinstance(harvested, Propensity):
+        curve = cost_curve = harvested.examination[:depth]
     between = _between_queries(log, grouped, harvested, depth)
     planner = _Planner(
         lists=lists,
         curve=curve,
-        cost_curve=curve if rough else np.sqrt(worst),
+        cost_curve=cost_curve,
         between=between,
         errors=float(student.ppf(1 - LEVEL / 2, grouped.group_count - 1)),
         precision=precision,
