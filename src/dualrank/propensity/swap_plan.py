@@ -114,12 +114,13 @@ class SwapPlan:
         if best is None:
             return "Lists are shown too seldom for swapped ones to be compared with them."
         days = "" if best.days is None else f"about {in_days(best.days)}; "
+        reach = "" if self.cut is None else f" down to position {len(self.curve)}"
         bound = "at most " if self.costs_at_most else ""
         cost = f"{bound}{best.lost_share:.2%} of the clicks in them" if best.lost > 0 else "nothing"
         return (
             f"{DOES[best.name]} in {as_percent(self.share)} of sessions for about "
             f"{rounded(best.sessions)} sessions ({days}costs {cost}), and the curve is known "
-            f"within ±{as_percent(self.precision)}."
+            f"within ±{as_percent(self.precision)}{reach}."
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def designs_table(plan: SwapPlan) -> Table:
                 *days,
                 rounded(plan.share * design.sessions),
                 _clicks(design.lost),
-                f"{design.lost_per_thousand:.2f}",
+                f"{design.lost_per_thousand:.2g}",
                 design.method,
             ]
         rows.append(Row(f"{design.name} ←" * best or design.name, tuple(cells), strong=best))
@@ -179,8 +179,8 @@ def _explanations(plan: SwapPlan) -> tuple[Explanation, ...]:
         Explanation(
             "What precision means",
             f"A curve is known within ±{precision} where the 95% interval of every position goes "
-            f"up by no more than {precision} of the estimate, and as far down in ratio: the interval "
-            "of dualrank propensity, had other queries been asked.",
+            f"up by no more than {precision} of the estimate, and as far down in ratio: the "
+            "interval of dualrank propensity, had other queries been asked.",
         ),
         Explanation(
             "What it costs",
