@@ -106,13 +106,11 @@ class SwapPlan:
                 "No swaps are needed: documents that moved by themselves tell the curve within "
                 f"±{self.known:.1%} already (harvest-all-pairs)."
             )
-        if best is None and self.limit > self.precision:
+        if best is None:
             return (
                 f"No number of swaps tells the curve within ±{as_percent(self.precision)}: queries "
                 f"differ so much that ±{self.limit:.0%} is the best that those of this log allow."
             )
-        if best is None:
-            return "Lists are shown too seldom for swapped ones to be compared with them."
         days = "" if best.days is None else f"about {in_days(best.days)}; "
         reach = "" if self.cut is None else f" down to position {len(self.curve)}"
         bound = "at most " if self.costs_at_most else ""

@@ -223,8 +223,9 @@ class _Planner:
             )
             sessions = float(np.ceil(np.exp(log_sessions)))
         days = None if self.sessions_per_day is None else sessions / self.sessions_per_day
+        at_last = variances(min(sessions, MOST_SESSIONS)) + self.between
         with np.errstate(over="ignore"):
-            reached = np.expm1(self.errors * np.sqrt(variances(sessions) + self.between))
+            reached = np.expm1(self.errors * np.sqrt(at_last))
         return PlannedDesign(
             name,
             method,
