@@ -165,12 +165,15 @@ class ExchangeEvidence:
 
     def variances(self, sessions: float, shares: Floats) -> Floats:
         """Of each logarithm, after so many sessions in which exchanges have these shares."""
-        kept = 1 - shares.sum()
-        pi = shares / (kept + shares)
-        again, inverse = self.repeats.after(sessions * kept)
-        v = (pi * (1 - pi))[:, None] * again
+        # Of the sessions of a list, those that show it as it is or with this very exchange.
+        compared = 1 - shares.sum() + shares
+        pi = shares / compared
+        both = np.array([self.repeats.after(sessions * each) for each in compared])
+        again, inverse = both[:, 0], both[:, 1]
+        pi = pi[:, None]
+        v = pi * (1 - pi) * again
         # β v, with 1/T in the mean.
-        base = (pi * (1 - pi))[:, None] * (pi[:, None] * again + (1 - 2 * pi)[:, None] * inverse)
+        base = pi * (1 - pi) * (pi * again + (1 - 2 * pi) * inverse)
         spread = (base * self.as_it_is + (v - base) * self.exchanged).sum(axis=1)
         return ratio(spread, (v * self.clicks).sum(axis=1) ** 2, np.inf)
 
