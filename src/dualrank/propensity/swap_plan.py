@@ -145,10 +145,10 @@ class SwapPlan:
 def as_percent(share: float) -> str:
     """A share as it would be typed.
 
-    >>> as_percent(0.1), as_percent(0.025), as_percent(0.0004321)
-    ('10%', '2.5%', '0.0432%')
+    >>> as_percent(0.1), as_percent(0.0004321), as_percent(10)
+    ('10%', '0.0432%', '1000%')
     """
-    return f"{100 * share:.3g}%"
+    return f"{float(f'{100 * share:.3g}'):g}%"
 
 
 def rounded(count: float) -> str:

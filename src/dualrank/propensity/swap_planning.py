@@ -9,9 +9,8 @@ reaches no farther than log(1 + p) to either side of the logarithm:
 shows and a rough curve. The latter is the harvested one where that is known within a factor of two;
 else the worst is assumed, for precision and for costs.
 
-What moved by itself is not added to what swaps tell. But it shows how much queries differ: where an
-interval over queries is clearly wider than one over sessions of the same queries, the difference is
-a variance that no number of sessions takes away, and is added.
+What moved by itself is not added to what swaps tell. But it shows how much queries differ, which no
+number of sessions takes away (`between_queries`), and that is added to every variance.
 
 Of exchanges with the first result every position gets as many as it needs. Along the chain of
 neighbours the variances V_k/m_k of m_k exchanges add up, and the last position is known soonest
@@ -35,7 +34,7 @@ from dualrank.clicks.models.counting import require_skips
 from dualrank.data.click_log import PERIOD, ClickLog
 from dualrank.data.inputs import log_from
 from dualrank.errors import DataError, SettingsError
-from dualrank.propensity.bootstrap import RESAMPLES
+from dualrank.propensity.between_queries import between_queries
 from dualrank.propensity.estimators import estimate
 from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.propensity.propensity import Propensity
@@ -55,8 +54,6 @@ FEWEST_CLICKS = 10
 """With fewer at a position, how many sessions it needs is hardly known."""
 ROUGHLY = 2.0
 """A curve that may be wrong by more than this factor is no better than the worst."""
-CLEARLY = 3.0
-"""Standard errors by which an interval over queries is wider than one over sessions."""
 MOST_SESSIONS = 1e12
 
 Floats = NDArray[np.float64]
@@ -115,7 +112,7 @@ def plan_of(
     rough = reached < ROUGHLY - 1
     if rough and isinstance(harvested, Propensity):
         curve = cost_curve = harvested.examination[:depth]
-    between = _between_queries(log, grouped, harvested, depth)
+    between = between_queries(log, grouped, harvested, depth)
     planner = _Planner(
         lists=lists,
         curve=curve,
@@ -292,33 +289,3 @@ def _precision_of(curve: Propensity | str, depth: int) -> float:
     if isinstance(curve, str) or curve.high is None or curve.depth < depth:
         return float("inf")
     return float((curve.high[:depth] / curve.examination[:depth]).max() - 1)
-
-
-def _between_queries(
-    log: ClickLog, grouped: GroupedClicks, harvested: Propensity | str, depth: int
-) -> Floats:
-    """The variance of every log ê_k that other sessions of the same queries would not have."""
-    found = np.zeros(depth)
-    if isinstance(harvested, str) or harvested.high is None or grouped.over == "sessions":
-        return found
-    by_session = GroupedClicks.of(log, "sessions")
-    same_queries = estimate(by_session, "harvest-all-pairs")
-    common = min(depth, harvested.depth, same_queries.depth)
-    whole, within = (
-        _variances(curve, counted_by.group_count)[1:common]
-        for curve, counted_by in ((harvested, grouped), (same_queries, by_session))
-    )
-    # Groups of unequal size count as fewer equal ones.
-    sizes = np.bincount(grouped.group, grouped.sessions)
-    groups = sizes.sum() ** 2 / (sizes**2).sum()
-    luck = CLEARLY * np.sqrt(2 / max(groups - 1, 1) + 4 / RESAMPLES)
-    clear = np.isfinite(whole) & (whole > within * (1 + luck))
-    found[1:common][clear] = (whole - within)[clear]
-    return found
-
-
-def _variances(curve: Propensity, groups: int) -> Floats:
-    assert curve.high is not None
-    errors = student.ppf(1 - LEVEL / 2, groups - 1)
-    variances: Floats = (np.log(curve.high / curve.examination) / errors) ** 2
-    return variances
