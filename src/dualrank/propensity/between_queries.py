@@ -8,17 +8,21 @@ the same queries do not take away.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from dualrank.certainty import LEVEL
 from dualrank.data.click_log import ClickLog
+from dualrank.errors import DataError
 from dualrank.propensity.bootstrap import RESAMPLES
 from dualrank.propensity.estimators import estimate
 from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.propensity.propensity import Propensity
 
+ENOUGH_SESSIONS = 300_000
 CLEARLY = 3.0
 """In standard errors of a variance, how much wider the interval over queries must be."""
 
@@ -36,11 +40,17 @@ def between_queries(
     found = np.zeros(depth)
     if isinstance(harvested, str) or harvested.high is None or grouped.over == "sessions":
         return found
-    by_session = GroupedClicks.of(log, "sessions")
-    same_queries = estimate(by_session, "harvest-all-pairs")
+    part = _part(log)
+    by_session = GroupedClicks.of(part, "sessions")
+    try:
+        same_queries = estimate(by_session, "harvest-all-pairs")
+    except DataError:  # what a part of the sessions does not tell, all of them hardly do
+        return found
     common = min(depth, harvested.depth, same_queries.depth)
     whole = _variances(harvested, grouped.group_count)[:common]
+    # The variance of a part is greater by as much as the part is smaller.
     within = _variances(same_queries, by_session.group_count)[:common]
+    within *= part.sessions / log.sessions
     known = np.isfinite(whole) & np.isfinite(within) & (within > 0)
     # Groups of unequal size count as fewer equal ones.
     sizes = np.bincount(grouped.group, grouped.sessions)
@@ -50,6 +60,16 @@ def between_queries(
     if known.any() and np.median(whole[known] / within[known]) > 1 + luck:
         found[:common][known] = np.maximum(whole - within, 0.0)[known]
     return found
+
+
+def _part(log: ClickLog) -> ClickLog:
+    """Not more sessions than it takes to see, drawn at random."""
+    if log.sessions <= ENOUGH_SESSIONS:
+        return log
+    rng = np.random.default_rng(0x_BE7)
+    counts = rng.binomial(log.counts, ENOUGH_SESSIONS / log.sessions)
+    drawn = np.flatnonzero(counts)
+    return replace(log.take_rows(drawn), counts=counts[drawn])
 
 
 def _variances(curve: Propensity, groups: int) -> Floats:

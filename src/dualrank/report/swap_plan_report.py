@@ -138,9 +138,9 @@ def _which(plan: SwapPlan, best: PlannedDesign) -> Section:
     for (name, share), reached in zip(best.shares.items(), best.reached[1:], strict=True):
         swapped = rounded(share * best.sessions)
         above, below = name.split("-")
-        cells = (as_percent(share), swapped, below, f"±{reached:.1%}")
+        cells = (as_percent(share), swapped, f"±{reached:.1%}")
         rows.append(Row(f"{above} with {below}", cells))
-    columns = ("of sessions", "swapped", "position", "precision then")
+    columns = ("of sessions", "swapped", "the lower one is known within")
     return Section(
         f"Which swaps: {best.name}",
         "In a session with a list that is too short for its swap, nothing is swapped.",
