@@ -165,8 +165,8 @@ def _notes(plan: SwapPlan) -> list[str]:
         notes.append(f"Then estimate with {best.method}.")
     if plan.costs_at_most:
         notes.append(
-            "The log does not tell the curve, so the worst is assumed: costs may well be less than "
-            "half."
+            "The log does not tell the curve, so the worst is assumed, and costs are at most "
+            "these."
         )
     if plan.cut is not None:
         notes.append(plan.cut)
