@@ -43,6 +43,7 @@ def test_the_figure_has_a_line_and_a_mark_for_each_design(plan):
         "full shuffles: 800,000 sessions",
         "clicks lost in all (at most)",
         "±10%",
+        "wanted: ±10%",
     } <= found
 
 

@@ -107,6 +107,15 @@ def precision_figure(plan: SwapPlan) -> Figure | None:
         return None
     figure, (ax,) = new_figure(1, height=1.15 * SIZE[1], width=1.25 * SIZE[0])
     ax.axhline(plan.precision, color=LIGHT["muted"], lw=1, ls=(0, (2, 3)), zorder=1)
+    ax.annotate(
+        f"wanted: ±{as_percent(plan.precision)}",
+        (0.0, plan.precision),
+        xycoords=("axes fraction", "data"),
+        xytext=(2, 4),
+        textcoords="offset points",
+        color=LIGHT["muted"],
+        fontsize=TEXT - 0.5,
+    )
     for design in drawn:
         color, marker = _LOOKS[design.name]
         sessions = design.sessions * np.geomspace(_BEFORE, _BEYOND, 60)
@@ -138,7 +147,7 @@ def _which(plan: SwapPlan, best: PlannedDesign) -> Section:
     for (name, share), reached in zip(best.shares.items(), best.reached[1:], strict=True):
         swapped = rounded(share * best.sessions)
         above, below = name.split("-")
-        cells = (as_percent(share), swapped, f"±{reached:.1%}")
+        cells = (f"{share:.3%}", swapped, f"±{reached:.1%}")
         rows.append(Row(f"{above} with {below}", cells))
     columns = ("of sessions", "swapped", "the lower one is known within")
     return Section(
@@ -165,8 +174,7 @@ def _notes(plan: SwapPlan) -> list[str]:
         notes.append(f"Then estimate with {best.method}.")
     if plan.costs_at_most:
         notes.append(
-            "The log does not tell the curve, so the worst is assumed, and costs are at most "
-            "these."
+            "The log does not tell the curve, so the worst is assumed, and costs are at most these."
         )
     if plan.cut is not None:
         notes.append(plan.cut)
