@@ -151,6 +151,8 @@ def test_time_is_told_where_periods_have_dates(world):
     design = plan.recommended
     assert design.days == pytest.approx(design.sessions / sessions_per_day(timed))
     assert f"about {design.days:,.0f} days" in plan.summary
+    epoch = [str(1_777_593_600 + 2 * 86_400 * k) for k in range(4)]
+    assert sessions_per_day(with_period(log, epoch, codes)) == sessions_per_day(timed)
     for names in (["1", "2", "3", "4"], ["a", "b", "c", "d"], [days[0]] * 4):
         assert sessions_per_day(with_period(log, names, codes)) is None
 

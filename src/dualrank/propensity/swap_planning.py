@@ -248,14 +248,31 @@ def sessions_per_day(log: ClickLog) -> float | None:
         return None
     column = log.columns[PERIOD]
     sessions = np.bincount(column.codes, log.counts, len(column.names))
-    try:
-        begins = np.array([datetime.fromisoformat(name).timestamp() for name in column.names])
-    except (ValueError, OverflowError, OSError):
-        return None
+    begins = np.array([_seconds(name) for name in column.names])
     # How long the last one lasted is not known.
     days = (begins.max() - begins.min()) / 86_400
     before = sessions[begins < begins.max()].sum()
     return float(before / days) if days > 0 and before > 0 else None
+
+
+def _seconds(name: str) -> float:
+    """The time that a period is named by, since 1970; nan where it is none.
+
+    Numbers count seconds, or thousandths, millionths and so on of them, if that is of this century.
+
+    >>> _seconds("2026-05-01T00:00:00+00:00") == _seconds("1777593600000") == 1777593600.0
+    True
+    >>> _seconds("12"), _seconds("before")
+    (nan, nan)
+    """
+    try:
+        if "-" in name:
+            return datetime.fromisoformat(name).timestamp()
+        number = float(name)
+    except (ValueError, OverflowError, OSError):
+        return float("nan")
+    units = (1.0, 1e3, 1e6, 1e9)
+    return next((number / unit for unit in units if 1e9 <= number / unit < 5e9), float("nan"))
 
 
 def _planned_depth(grouped: GroupedClicks, positions: int | None) -> tuple[int, str | None]:
