@@ -113,7 +113,7 @@ def test_a_log_that_tells_the_curve_needs_no_swaps(world):
     assert sharper.limit == 0
 
 
-def test_where_queries_differ_no_number_of_sessions_is_enough(world):
+def test_where_queries_differ_no_number_of_sessions_is_enough(world, monkeypatch):
     """Half of the queries are examined far down, and half hardly at all."""
     w = world(queries=40, seed=8)
     logs = []
@@ -138,6 +138,9 @@ def test_where_queries_differ_no_number_of_sessions_is_enough(world):
     assert "queries differ so much" in plan.summary
     content = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
     assert content["designs"][0]["sessions"] is None
+    # A third of the sessions shows it as well.
+    monkeypatch.setattr("dualrank.propensity.between_queries.ENOUGH_SESSIONS", 40_000)
+    assert dr.plan_swaps(log, precision=0.05).limit == pytest.approx(plan.limit, rel=0.1)
 
 
 def test_time_is_told_where_periods_have_dates(world):
