@@ -32,6 +32,8 @@ from .learning.fit import fit as fit
 from .learning.model import Model as Model
 from .learning.plan import Plan as Plan
 from .propensity.propensity import Propensity as Propensity
+from .propensity.swap_plan import SwapPlan as SwapPlan
+from .propensity.swap_planning import plan_swaps as plan_swaps
 from .rankers.network import DNN as DNN
 from .rankers.network import Linear as Linear
 from .rankers.ranking_svm import RankingSVM as RankingSVM

@@ -74,6 +74,15 @@ def test_advice_names_options_as_they_are_typed(command, folder, tmp_path):
     assert out.count("→ Give the features of the documents.") == 1
 
 
+def test_the_swaps_that_it_asks_for_are_a_command_to_type(command, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    _, out, _ = command("one.parquet")
+    said = " ".join(out.split())
+    assert "in 5% of sessions for about" in said
+    assert "see dualrank plan-swaps one.parquet --precision 10%." in said
+    assert "plan_swaps" not in said
+
+
 def test_strict_fails_where_a_point_failed(command, folder):
     assert command(folder / "one.parquet", "--strict")[0] == 1
     assert command(folder / "one.parquet")[0] == 0

@@ -73,6 +73,7 @@ COMMANDS = [
     ("judge", LOG, "--out", "[judged].csv", "--by", "pbm"),
     ("diagnose", LOG, "--features", FEATURES, "--context", "device", "--out", "[d]"),
     ("propensity", LOG, "--methods", "pbm"),
+    ("plan-swaps", LOG, "--out", "[p]", "--precision", "0.9"),
     ("index", "pages.jsonl", "--out", "[index]"),
     ("search", "[index]", "cats"),
     ("search", "[index]", "zebra[/x]\x1b"),
@@ -82,6 +83,7 @@ COMMANDS = [
 REFUSED = [
     ("judge", LOG, "--out", "judged.qrels", "--by", "pbm"),
     ("diagnose", LOG, "--context", "no\x1b[31m[red]"),
+    ("plan-swaps", LOG, "--precision", "[red]\x1b[31m\n"),
     ("reduce", "[no]\x1b[31m\n.parquet", "--out", "x.parquet"),
     ("dance[/x]\x1b",),
 ]
@@ -97,7 +99,8 @@ def test_every_command_prints_hostile_names_as_text(folder, command, monkeypatch
         assert is_harmless(err), (words, err)
         assert code == 0 or len(err.strip().splitlines()) == 1, err
     assert "[red]" in command("search", "[index]", "cats")[1]
-    for page in (folder / "[d]" / "diagnosis.html", folder / "[m]" / "report.html"):
+    pages = ("[d]/diagnosis.html", "[m]/report.html", "[p]/report.html")
+    for page in map(folder.joinpath, pages):
         text = page.read_text()
         assert "<script>alert" not in text
         assert is_harmless(text)

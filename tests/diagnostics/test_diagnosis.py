@@ -68,6 +68,37 @@ def test_a_small_log_is_told_to_swap_only_where_that_helps(connected):
     assert ("Swap some results while you do." in found.reasons) != connected
 
 
+def test_where_swaps_would_help_it_says_how_many(world):
+    found = diagnose(world(seed=4).log(60_000, rankers=1))
+    assert found.verdict == "collect some swaps first"
+    plan = next(each for each in found.reasons if "plan_swaps" in each)
+    assert re.fullmatch(
+        r"Swap the first result with one of the others in 5% of sessions for about [\d,]+ sessions "
+        r"\(costs at most [\d.]+% of the clicks in them\), and the curve is known within ±10%: "
+        r"see plan_swaps\(log, precision=0\.1\)\.",
+        plan,
+    )
+
+
+def test_where_swaps_would_not_help_or_cannot_be_planned_no_number_is_named(world):
+    asked = []
+
+    def plan():
+        asked.append(True)
+
+    found = judge(points(connected=False, joint_learning="warning"), plan)
+    assert asked
+    assert not any("plan_swaps" in each for each in found.reasons)
+    asked.clear()
+    judge(points(connected=True, ends_sessions=True), plan)
+    judge(points(connected=False, drift="failed"), plan)
+    judge(points(connected=True, joint_learning="warning"), plan)
+    assert not asked
+    # Hardly any click.
+    found = diagnose(world(seed=4).log(12, rankers=1))
+    assert not any("plan_swaps" in each for each in found.reasons)
+
+
 def test_a_log_without_clicks_is_not_called_small(world):
     log = world().log(200_000)
     quiet = type(log)(log.lists, log.list_of, log.clicks & False, log.counts)

@@ -20,7 +20,7 @@ from dualrank.cli.terminal import (
     print_json,
     result_console,
 )
-from dualrank.cli.wording import in_options
+from dualrank.cli.wording import in_commands, in_options
 from dualrank.data.log.log_options import LogOptions
 
 STRICT_EXIT = 1
@@ -68,8 +68,10 @@ def diagnose(
     else:
         typed = replace(
             diagnosis,
+            reasons=tuple(in_commands(reason, log) for reason in diagnosis.reasons),
             points=tuple(
-                replace(point, advice=in_options(point.advice, NAMED)) for point in diagnosis.points
+                replace(point, advice=in_commands(in_options(point.advice, NAMED), log))
+                for point in diagnosis.points
             ),
         )
         diagnosis_sheet(typed, Path(log).name).show(result_console(), written)

@@ -101,6 +101,7 @@ MODEL = NewFolder(
 )
 DIAGNOSIS = NewFolder("diagnosis.json:points")
 CURVES = NewFolder("*.json:examination")
+SWAP_PLAN = NewFolder("plan.json:designs")
 EXPERIMENT = NewFolder("*.json:experiment", "unfinished")
 GENERATED = NewFolder()
 

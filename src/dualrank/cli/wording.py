@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 
 OF_REDUCE = ("partial", "max-bad-share")
@@ -50,6 +51,22 @@ def in_options(sentence: str, options: Sequence[str]) -> str:
     if elsewhere != sentence:
         elsewhere += " (an option of `dualrank reduce`, whose file goes here too)"
     return elsewhere
+
+
+def in_commands(sentence: str, log: str) -> str:
+    """Functions that are commands, as they are typed for this log.
+
+    >>> in_commands("see plan_swaps(log, precision=0.1), or (see plan_swaps)", "my log.csv")
+    "see dualrank plan-swaps 'my log.csv' --precision 10%, or (see dualrank plan-swaps)"
+    """
+
+    def typed(found: re.Match[str]) -> str:
+        command = "dualrank plan-swaps"
+        if found[1]:
+            command += f" {shlex.quote(log)} --precision {100 * float(found[1]):.3g}%"
+        return command
+
+    return re.sub(r"\bplan_swaps\b(?:\(log, precision=([\d.]+)\))?", typed, sentence)
 
 
 def _with_options(sentence: str, options: Sequence[str]) -> str:

@@ -91,7 +91,7 @@ def curves(facts: LogFacts) -> Point:
             "not measured",
             f"Nothing in the log can confirm or refute a curve ({facts.harvested}); {left} "
             "unproven.",
-            "Collect some swaps, which a harvested curve needs.",
+            "Collect some swaps (see plan_swaps), which a harvested curve needs.",
         )
     raw, harvested = known["raw"], known["harvested"]
     bias = gaps["harvested_to_raw"]
@@ -101,7 +101,7 @@ def curves(facts: LogFacts) -> Point:
             "warning",
             f"The harvested curve ends at position {harvested.depth}: {ends}. What is believed of "
             "positions below is unproven.",
-            "Collect some swaps that reach them.",
+            "Collect some swaps that reach them (see plan_swaps).",
         )
     width = interval_width(harvested)
     if "learned" not in known and width > WIDE:

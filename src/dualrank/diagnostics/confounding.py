@@ -77,7 +77,7 @@ def confounding(facts: LogFacts) -> Point:
             "not measured",
             "Whether joint learning takes what the logging ranker knew for examination cannot be "
             f"told: a curve that is wrong by {wrong} could have been missed.",
-            "Log longer, or collect some swaps.",
+            "Log longer, or collect some swaps (see plan_swaps).",
         )
     if worth < CLEAR * error or size < ALIKE:
         return asked.answer(

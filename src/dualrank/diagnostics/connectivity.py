@@ -53,8 +53,8 @@ def connectivity(facts: LogFacts) -> Point:
             "failed" if facts.dataset is None else "warning",
             f"{seen}, and {_positions(apart)} apart from the first: only features can compare "
             f"{'it' if len(apart) == 1 else 'them'} with it.",
-            "Swap the first result with a random one in some sessions, shuffle a few, or log two "
-            "rankers.",
+            "Swap the first result with a random one in some sessions or shuffle a few (see "
+            "plan_swaps), or log two rankers.",
         )
     if width > WIDE:
         bounds = f"a factor of {width:.1f}" if np.isfinite(width) else "no bounds"

@@ -122,5 +122,5 @@ def diagnose(
         done += 1
         if progress:
             progress(done, total)
-    judgement = judge({point.name: point for point in points})
+    judgement = judge({point.name: point for point in points}, facts.plan_swaps)
     return Diagnosis(judgement.verdict, judgement.reasons, tuple(points))

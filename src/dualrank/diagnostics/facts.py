@@ -16,6 +16,8 @@ from dualrank.errors import DataError
 from dualrank.propensity.estimators import Estimator, estimate
 from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.propensity.propensity import Propensity
+from dualrank.propensity.swap_plan import SwapPlan
+from dualrank.propensity.swap_planning import plan_of
 
 Progress = Callable[[int, int], None]
 
@@ -101,6 +103,13 @@ class LogFacts:
             if isinstance(curve, Propensity) and curve.depth == self.log.lists.depth:
                 return curve
         return None
+
+    def plan_swaps(self) -> SwapPlan | None:
+        """How swaps would tell the curve; nothing where the log has too few clicks to plan them."""
+        try:
+            return plan_of(self.log, self.grouped, self.harvested)
+        except DataError:
+            return None
 
     def _curve(self, method: str | Estimator) -> Propensity | str:
         try:

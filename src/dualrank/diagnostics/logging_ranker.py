@@ -68,7 +68,7 @@ def logging_ranker(facts: LogFacts) -> Point:
     return asked.answer(
         "warning",
         f"{said}: relevance and position can hardly be told apart by features.",
-        "Collect some swaps; a harvested curve does not need the features.",
+        "Collect some swaps (see plan_swaps); a harvested curve does not need the features.",
     )
 
 

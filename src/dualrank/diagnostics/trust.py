@@ -135,7 +135,8 @@ def _by_features(facts: LogFacts, why: str) -> Point:
         return Question(NAME).answer(
             "not measured",
             f"Trust and examination cannot be told apart here: {why}.",
-            "Collect some swaps, which show the same document at the top and below.",
+            "Collect some swaps (see plan_swaps), which show the same document at the top and "
+            "below.",
         )
     numbers = {
         "slope": found.slope,
@@ -156,7 +157,8 @@ def _by_features(facts: LogFacts, why: str) -> Point:
             "not measured",
             f"{tells}: whether users trust the top cannot be told, as {blind:+.0%} could have been "
             "missed.",
-            "Log longer, or collect some swaps, which show the same document at the top and below.",
+            "Log longer, or collect some swaps (see plan_swaps), which show the same document at "
+            "the top and below.",
         )
     if found.relative <= needed * error:
         shown = f"{max(blind, NOTABLE_GROWTH):+.0%} would have been seen"
@@ -167,7 +169,8 @@ def _by_features(facts: LogFacts, why: str) -> Point:
         "failed" if found.relative > LARGE_GROWTH else "warning",
         f"{tells}: at the top users click what stands there, relevant or not, which no weight per "
         "position can correct.",
-        "Collect some swaps to be sure, and compare click models, such as pbm and pbm-trust.",
+        "Collect some swaps to be sure (see plan_swaps), and compare click models, such as pbm and "
+        "pbm-trust.",
     )
 
 

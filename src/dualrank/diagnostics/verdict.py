@@ -8,11 +8,12 @@ document with itself. Where neither is, some swaps open the first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from dualrank.diagnostics.point import Point
+from dualrank.propensity.swap_plan import SwapPlan
 
 Verdict = Literal[
     "fit for joint learning", "use harvested propensities", "collect some swaps first"
@@ -42,14 +43,20 @@ class Judgement:
     reasons: tuple[str, ...]
 
 
-def judge(points: Mapping[str, Point]) -> Judgement:
-    """The verdict that the points lead to."""
-    verdict, reasons = _decide(points)
+Planner = Callable[[], SwapPlan | None]
+
+
+def judge(points: Mapping[str, Point], plan_swaps: Planner = lambda: None) -> Judgement:
+    """The verdict that the points lead to.
+
+    `plan_swaps` is asked only where swaps would help.
+    """
+    verdict, reasons = _decide(points, plan_swaps)
     single = [] if points["sample"].numbers.get("compares_documents", True) else [SINGLE]
     return Judgement(verdict, (*reasons, *single, *_cautions(points), UNSEEN))
 
 
-def _decide(points: Mapping[str, Point]) -> tuple[Verdict, list[str]]:
+def _decide(points: Mapping[str, Point], plan_swaps: Planner) -> tuple[Verdict, list[str]]:
     connected = points["connectivity"].numbers["can_harvest"]
     joint, curves = points["joint learning"], points["curves"]
     contradicted = curves.status in ("warning", "failed")
@@ -64,7 +71,8 @@ def _decide(points: Mapping[str, Point]) -> tuple[Verdict, list[str]]:
         return SWAPS, ["There is no click in the log, so there is nothing to learn from yet."]
     if points["sample"].status == "failed":
         small = "The log is too small for any correction; collect more sessions."
-        return SWAPS, [small] if connected else [small, "Swap some results while you do."]
+        while_you_do = "Swap some results while you do."
+        return SWAPS, [small] if connected else [small, _planned(plan_swaps()) or while_you_do]
     if points["independent clicks"].numbers["ends_sessions"]:
         partial = points["independent clicks"].numbers.get("lists_have_gaps")
         return SWAPS, [
@@ -98,7 +106,15 @@ def _decide(points: Mapping[str, Point]) -> tuple[Verdict, list[str]]:
         "Without features joint learning cannot be tried."
         if joint.status == "not measured"
         else unproven,
+        *filter(None, [_planned(plan_swaps())]),
     ]
+
+
+def _planned(plan: SwapPlan | None) -> str:
+    """What to swap and for how long, where the log tells."""
+    if plan is None or plan.recommended is None:
+        return ""
+    return f"{plan.summary[:-1]}: see plan_swaps(log, precision={plan.precision:g})."
 
 
 def _confirmed(connected: bool, curves: Point) -> str:

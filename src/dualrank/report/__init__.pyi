@@ -54,6 +54,9 @@ from .sheet import Explanation as Explanation
 from .sheet import Section as Section
 from .sheet import Sheet as Sheet
 from .sheet import write_figure as write_figure
+from .swap_plan_report import precision_figure as precision_figure
+from .swap_plan_report import swap_plan_sheet as swap_plan_sheet
+from .swap_plan_report import write_swap_plan as write_swap_plan
 from .table import Cell as Cell
 from .table import Row as Row
 from .table import Table as Table
