@@ -34,11 +34,12 @@ from dualrank.decisions.estimates_of_value import (
     doubly_robust,
 )
 from dualrank.decisions.given_rankings import LOGGED, Given, scores_of, unseen_queries
-from dualrank.decisions.group_sums import Target
+from dualrank.decisions.group_sums import Groups, Target
 from dualrank.decisions.judging import Judged, Judging, renumbered
 from dualrank.decisions.logged_pairs import PositionEffect, Traffic
 from dualrank.decisions.moves import Move, largest_moves
 from dualrank.decisions.rankings import Ranking
+from dualrank.decisions.relevance_model import FOLDS
 from dualrank.decisions.support import Support
 from dualrank.diagnostics.point import plain
 from dualrank.diagnostics.trust_by_features import slope_along_the_list
@@ -47,6 +48,7 @@ from dualrank.learning.event_values import event_weights
 from dualrank.propensity.propensity import Propensity
 
 RESAMPLES = 1_000
+MOST_GROUPS = 1_000
 FEWEST_QUERIES = 10
 MOST_PARTS = 12
 NEEDS_DISPLAY = (IPS, "self-normalised", "clipped", AFFINE)
@@ -232,14 +234,14 @@ class _Work:
         curves = curves_by_context(self.curve.propensity, log.lists.depth, names)
         effect = PositionEffect.of_curves(curves)
         judging, kept = self._judging(log, context)
-        groups = judging.setting.groups.count
+        groups = judging.groups.count
         rng = np.random.default_rng([self.seed, 0x_B007])
         drawn = rng.multinomial(groups, np.full(groups, 1 / groups), size=resamples)
         draws = np.concatenate([np.ones((1, groups)), drawn])
         basis = judging.basis(effect)
         judged = judging.judge(effect, draws, basis)
         robust = [doubly_robust(each[DIRECT], each["filled"]) for each in judged.values]
-        once = draws[:1]
+        once = np.ones((1, FOLDS))
         steps = self._steps(len(curves[0]))
         total = len(steps) + 4
 
@@ -252,7 +254,7 @@ class _Work:
         for number, (k, _) in enumerate(steps):
             moved = curves.copy()
             moved[:, k] *= np.exp(STEP)
-            there = judging.judge(PositionEffect.of_curves(moved), once, basis)
+            there = judging.by_folds.judge(PositionEffect.of_curves(moved), once, basis)
             errors[k] = (_gaps(there, robust) - _gaps(judged, robust)) / STEP
             done(number + 2)
         quantile = float(student.ppf(1 - LEVEL / 2, max(groups - 1, 1)))
@@ -270,7 +272,7 @@ class _Work:
                 estimates.append(_estimate(target, name, values, half))
         otherwise = {}
         for power in (0.5, 1.5):
-            there = judging.judge(PositionEffect.of_curves(curves**power), once, basis)
+            there = judging.by_folds.judge(PositionEffect.of_curves(curves**power), once, basis)
             otherwise[f"{power:g}"] = float(_gaps(there, robust)[0, 0])
         done(total - 2)
         estimates += self._affine(judging, judged, draws, basis, quantile, refused)
@@ -324,7 +326,8 @@ class _Work:
                 values = (given.name, given.scores, self.dataset, log, candidates)
                 rankings.append(Ranking.by_scores(*values))
         query_of = self.dataset.query_of_document
-        small, both, kept = renumbered(log, (rankings[0], rankings[1]), query_of)
+        groups = Groups.of(log.lists.queries, MOST_GROUPS, self.seed)
+        small, both, kept = renumbered(log, (rankings[0], rankings[1]), query_of, groups)
         amounts, squares = _amounts(small, self.events)
         traffic = Traffic.of(small, context)
         targets = [Target(name, traffic) for name in (LINEAR if self.events else METRICS)]
@@ -338,6 +341,7 @@ class _Work:
             query_of[kept].astype(np.int64),
             self.dataset.filled().features[kept],
             traffic,
+            groups,
             self.seed,
         )
         return judging, kept
@@ -415,8 +419,8 @@ def _gaps(judged: Judged, robust: list[Robust]) -> Floats:
 
 def _amounts(log: ClickLog, weights: Mapping[str, float] | None) -> tuple[Floats, float]:
     """What the sessions of each list are worth at every position, and the sum of squares."""
-    clicks = log.clicks * log.counts[:, None].astype(np.float64)
-    values = clicks
+    clicks: Floats = log.clicks.astype(np.float64) * log.counts[:, None]
+    values: Floats = clicks
     if weights is not None:
         values = weights.get(CLICK, 0.0) * clicks
         for kind, weight in weights.items():

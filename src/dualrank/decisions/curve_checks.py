@@ -69,7 +69,7 @@ def _by_features(judging: Judging, effect: PositionEffect) -> Contradiction | No
     gram, clicked = judging.setting.normal_equations(pairs, basis)
     noise = max(judging.squares / float(pairs.exposure.sum()), 1e-12)
     drawn = penalties(gram.sum(axis=0), clicked.sum(axis=0), noise, basis.blocks)
-    groups = judging.setting.groups
+    groups = judging.groups
     fit = Fit.of(gram, clicked, drawn, noise, np.ones((1, groups.count)))
     group = groups.of_query[judging.query_of_pair]
     weights = fit.weights[in_folds(groups.count)[group], 0]

@@ -70,7 +70,8 @@ class Fit:
         found: Floats = draws @ base
         for f in range(FOLDS):
             mine = fold == f
-            found += np.einsum("rp,rp->r", draws[:, mine] @ slope[mine], self.weights[f])
+            added: Floats = ((draws[:, mine] @ slope[mine]) * self.weights[f]).sum(axis=1)
+            found = found + added
         return found
 
     def bias(self, slope: Floats) -> float:

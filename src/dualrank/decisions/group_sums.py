@@ -84,18 +84,18 @@ class Setting:
     query_of_pair: NDArray[np.int64]
 
     @cached_property
-    def _group_rows(self) -> list[NDArray[np.int64]]:
-        """The pairs of every group."""
+    def _slices(self) -> list[tuple[int, slice]]:
+        """The pairs of every group that has any: they stand together (see `renumbered`)."""
         group = self.groups.of_query[self.query_of_pair]
-        order = np.argsort(group, kind="stable")
-        ends = np.searchsorted(group[order], np.arange(1, self.groups.count))
-        return np.split(order, ends)
+        starts = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
+        ends = np.append(starts[1:], len(group))
+        return [(int(group[a]), slice(a, b)) for a, b in zip(starts, ends, strict=True)]
 
     def normal_equations(self, pairs: LoggedPairs, basis: Basis) -> tuple[Floats, Floats]:
         """Σ E φφᵀ and Σ c φ of every group."""
         gram = np.zeros((self.groups.count, basis.size, basis.size))
         clicked = np.zeros((self.groups.count, basis.size))
-        for g, rows in enumerate(self._group_rows):
+        for g, rows in self._slices:
             phi = basis.values[rows].astype(np.float64)
             gram[g] = (phi * pairs.exposure[rows, None]).T @ phi
             clicked[g] = (pairs.clicks[rows] - pairs.offset[rows]) @ phi
@@ -126,16 +126,17 @@ class Setting:
                     base[name][t, s] = self.groups.total(ranking.lists.queries, earned)
         slope = {name: np.zeros((*size, basis.size)) for name in ("filled", "direct")}
         worth, supported = np.zeros(size), np.zeros(size)
-        displayed = pairs.displayed
-        for g, rows in enumerate(self._group_rows):
+        flat = weights.reshape(-1, len(guess))
+        for g, rows in self._slices:
             phi = basis.values[rows].astype(np.float64)
-            part, seen = weights[:, :, rows], displayed[rows]
-            unseen = np.where(seen, 0.0, part)
-            slope["direct"][:, :, g], slope["filled"][:, :, g] = part @ phi, unseen @ phi
-            worth[:, :, g], supported[:, :, g] = part.sum(axis=2), (part - unseen).sum(axis=2)
+            part, unseen = flat[:, rows], ~pairs.displayed[rows]
             # value(r) = value(guess) + slope·(r − guess)
-            base["direct"][:, :, g] -= part @ guess[rows]
-            base["filled"][:, :, g] -= unseen @ guess[rows]
+            for name, chosen in (("direct", slice(None)), ("filled", unseen)):
+                some = part[:, chosen]
+                slope[name][:, :, g] = (some @ phi[chosen]).reshape(*size[:2], -1)
+                base[name][:, :, g] -= (some @ guess[rows][chosen]).reshape(size[:2])
+            worth[:, :, g] = part.sum(axis=1).reshape(size[:2])
+            supported[:, :, g] = part[:, ~unseen].sum(axis=1).reshape(size[:2])
         return GroupSums(sessions, base, slope, worth, supported)
 
 

@@ -14,10 +14,9 @@ from dualrank.decisions.estimates_of_value import Fit, Values, values_of
 from dualrank.decisions.group_sums import Groups, Setting, Target, in_folds
 from dualrank.decisions.logged_pairs import LoggedPairs, PositionEffect, Traffic
 from dualrank.decisions.rankings import Ranking
-from dualrank.decisions.relevance_model import Basis, penalties, principal_directions
+from dualrank.decisions.relevance_model import FOLDS, Basis, penalties, principal_directions
 from dualrank.decisions.relevance_model import relative_to_query as relative
 
-MOST_GROUPS = 1_000
 CLIP = 10.0
 """No propensity counts for less than this over √N (Oosterhuis, TOIS 2023)."""
 
@@ -40,13 +39,19 @@ class Judging:
     query_of_pair: NDArray[np.int64]
     features: NDArray[np.float32]
     traffic: Traffic
+    groups: Groups
     seed: int
 
     @cached_property
     def setting(self) -> Setting:
         """What does not change with the curve."""
-        groups = Groups.of(self.log.lists.queries, MOST_GROUPS, self.seed)
-        return Setting(self.rankings, self.targets, groups, self.query_of_pair)
+        return Setting(self.rankings, self.targets, self.groups, self.query_of_pair)
+
+    @cached_property
+    def by_folds(self) -> Judging:
+        """The same, where no interval is needed: in as many groups as there are folds."""
+        folds = Groups(in_folds(self.groups.count)[self.groups.of_query], FOLDS)
+        return replace(self, groups=folds)
 
     def pairs(self, effect: PositionEffect) -> LoggedPairs:
         """What the log says of every pair."""
@@ -86,8 +91,8 @@ class Judging:
         noise = max(self.squares / float(pairs.exposure.sum()), 1e-12)
         drawn = penalties(gram.sum(axis=0), clicked.sum(axis=0), noise, basis.blocks)
         fit = Fit.of(gram, clicked, drawn, noise, draws)
-        group = self.setting.groups.of_query[self.query_of_pair]
-        fold = in_folds(self.setting.groups.count)[group]
+        group = self.groups.of_query[self.query_of_pair]
+        fold = in_folds(self.groups.count)[group]
         model = np.einsum("dp,dp->d", basis.values, fit.weights[fold, 0])
         guess = np.clip(model, 0.0, None)
         sessions = self.traffic.of_queries.sum(axis=1)
@@ -108,13 +113,21 @@ class Judged:
 
 
 def renumbered(
-    log: ClickLog, rankings: tuple[Ranking, Ranking], query_of_document: NDArray[np.int64]
+    log: ClickLog,
+    rankings: tuple[Ranking, Ranking],
+    query_of_document: NDArray[np.int64],
+    groups: Groups,
 ) -> tuple[ClickLog, tuple[Ranking, Ranking], NDArray[np.int64]]:
-    """The same with documents and queries numbered by those that are shown, and which they are."""
+    """The same with only those documents numbered that are shown, and which they are.
+
+    Those of a group stand together, and so do the groups of a fold, so that sums run over slices.
+    """
     shown = np.zeros(len(query_of_document), dtype=bool)
     for lists in (log.lists, *(ranking.lists for ranking in rankings)):
         shown[lists.documents[lists.mask]] = True
     kept = np.flatnonzero(shown)
+    group = groups.of_query[query_of_document[kept]]
+    kept = kept[np.lexsort((group, in_folds(groups.count)[group]))]
     number = np.full(len(shown) + 1, -1, dtype=np.int32)
     number[kept] = np.arange(len(kept))
 

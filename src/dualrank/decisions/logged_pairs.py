@@ -58,7 +58,7 @@ class Traffic:
             codes, size = column.codes.astype(np.int64), len(column.names)
         lists = len(log.lists)
         of_lists = np.bincount(log.list_of * np.int64(size) + codes, counts, lists * size)
-        by_list = of_lists.reshape(lists, size)
+        by_list: Floats = of_lists.reshape(lists, size).astype(np.float64)
         queries = int(log.lists.queries.max()) + 1
         by_query = [np.bincount(log.lists.queries, each, queries) for each in by_list.T]
         return cls(by_list, np.stack(by_query, axis=1))

@@ -98,7 +98,7 @@ def largest_moves(
 
 
 def _weighed(judged: Judged) -> Floats:
-    """(κ m + c)/(κ + E), where κ is the noise of clicks over how far relevance is from the model."""
+    """(κ m + c)/(κ + E), κ being the noise of clicks over how far relevance is from the model."""
     pairs, model = judged.pairs, judged.model
     exposure = pairs.exposure
     unexplained = (pairs.clicks - pairs.offset - exposure * model) ** 2
