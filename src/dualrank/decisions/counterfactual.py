@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
+from threadpoolctl import threadpool_limits
 
 from dualrank.certainty import LEVEL
 from dualrank.clicks.models.counting import require_countable, require_skips
@@ -186,7 +187,9 @@ def estimate(
     _check_queries(log)
     curve = choose_curve(propensity, log, dataset, new.model, seed, progress)
     work = _Work(log, dataset, new, old, curve, weights, only_displayed, seed, tuple(notes))
-    return work.result(resamples, progress)
+    # Thousands of small products, which threads on busy cores make several times slower.
+    with threadpool_limits(1, "blas"):
+        return work.result(resamples, progress)
 
 
 def _check(log: ClickLog, dataset: Dataset) -> None:

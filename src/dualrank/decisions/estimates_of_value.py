@@ -81,8 +81,8 @@ class Fit:
 
 
 def _solved(gram: Floats, side: Floats, penalty: Floats) -> Floats:
-    found: Floats = np.linalg.solve(gram + np.diag(penalty), side[..., None])[..., 0]
-    return found
+    found = np.linalg.solve(gram + np.diag(penalty), side[..., None])[..., 0]
+    return found.astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -120,9 +120,11 @@ class Setting:
             by_query = target.traffic.of_queries.sum(axis=1)
             sessions[t] = self.groups.total(np.arange(len(by_query)), by_query)
             for s, ranking in enumerate(self.rankings):
-                weights[t, s] = _weights(ranking, target, effect, guess)
+                place = _by_place(ranking, target, effect, guess)
+                mask = ranking.lists.mask
+                weights[t, s] = np.bincount(ranking.lists.documents[mask], place[mask], len(guess))
                 for name, r in relevance.items():
-                    earned = _earned(ranking, target, effect, r)
+                    earned = _earned(ranking, target, effect, r, place)
                     base[name][t, s] = self.groups.total(ranking.lists.queries, earned)
         slope = {name: np.zeros((*size, basis.size)) for name in ("filled", "direct")}
         worth, supported = np.zeros(size), np.zeros(size)
@@ -140,25 +142,23 @@ class Setting:
         return GroupSums(sessions, base, slope, worth, supported)
 
 
-def _earned(ranking: Ranking, target: Target, effect: PositionEffect, relevance: Floats) -> Floats:
-    """What each list of a ranking earns."""
+def _by_place(ranking: Ranking, target: Target, effect: PositionEffect, guess: Floats) -> Floats:
+    """The slope of what is earned in the relevance of the document at every place."""
+    if target.metric == FIRST:
+        return ranking.first_clicks(guess, target.traffic, effect)[1]
+    return ranking.weights(target.metric, target.traffic, effect)
+
+
+def _earned(
+    ranking: Ranking, target: Target, effect: PositionEffect, relevance: Floats, place: Floats
+) -> Floats:
+    """What each list of a ranking earns; `place` is the slope, which is all where it is linear."""
     if target.metric == FIRST:
         return ranking.first_clicks(relevance, target.traffic, effect)[0]
-    weights = ranking.weights(target.metric, target.traffic, effect)
-    trusted = ranking.from_trust(target.metric, target.traffic, effect)
-    found: Floats = np.einsum("lk,lk->l", weights, relevance[ranking.lists.documents]) + trusted
+    found: Floats = np.einsum("lk,lk->l", place, relevance[ranking.lists.documents])
+    if effect.offsets.any():
+        found = found + ranking.from_trust(target.metric, target.traffic, effect)
     return found
-
-
-def _weights(ranking: Ranking, target: Target, effect: PositionEffect, guess: Floats) -> Floats:
-    """The slope of what is earned in the relevance of every pair."""
-    if target.metric == FIRST:
-        by_place = ranking.first_clicks(guess, target.traffic, effect)[1]
-    else:
-        by_place = ranking.weights(target.metric, target.traffic, effect)
-    mask = ranking.lists.mask
-    documents = ranking.lists.documents[mask]
-    return np.bincount(documents, by_place[mask], len(guess)).astype(np.float64)
 
 
 def in_folds(count: int) -> NDArray[np.int64]:
