@@ -234,8 +234,9 @@ class _Work:
                 f"contexts=[{context!r}]"
             )
         names = None if context is None else log.column(context).names
-        curves = curves_by_context(self.curve.propensity, log.lists.depth, names)
-        effect = PositionEffect.of_curves(curves)
+        relative = curves_by_context(self.curve.propensity, log.lists.depth, names)
+        effect = PositionEffect.of_curves(relative).with_levels(log, context)
+        curves = effect.slopes
         judging, kept = self._judging(log, context)
         groups = judging.groups.count
         rng = np.random.default_rng([self.seed, 0x_B007])
@@ -275,7 +276,9 @@ class _Work:
                 estimates.append(_estimate(target, name, values, half))
         otherwise = {}
         for power in (0.5, 1.5):
-            there = judging.by_folds.judge(PositionEffect.of_curves(curves**power), once, basis)
+            there = judging.by_folds.judge(
+                PositionEffect.of_curves(relative**power).with_levels(log, context), once, basis
+            )
             otherwise[f"{power:g}"] = float(_gaps(there, robust)[0, 0])
         done(total - 2)
         estimates += self._affine(judging, judged, draws, basis, quantile, refused)

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from dualrank.data.click_log import ClickLog
 from dualrank.data.lists import RankedLists
 
+LEVELLINGS = 50
+
 Floats = NDArray[np.float64]
 
 
@@ -35,6 +37,34 @@ class PositionEffect:
     def of_curves(cls, curves: Floats) -> PositionEffect:
         """Examination alone."""
         return cls(curves, np.zeros_like(curves))
+
+    def with_levels(self, log: ClickLog, context: str | None) -> PositionEffect:
+        """The same with the first position of each context examined as often as its clicks say.
+
+        Curves are relative to their own first position. Where a pair is seen in two contexts, its
+        clicks tell how these compare: s_c = C_c / Σ n_c α_c r̂, with r̂ by all contexts, in turn
+        until both stand.
+        """
+        if context is None:
+            return self
+        codes, size = log.column(context).codes, len(log.column(context).names)
+        mask = log.lists.mask
+        documents = log.lists.documents[mask]
+        clicks, exposure = [], []
+        for code in range(size):
+            part = log.take_rows(np.flatnonzero(codes == code))
+            shown = part.sessions_per_list[:, None] * self.slopes[code]
+            clicks.append(np.bincount(documents, part.clicks_per_list[mask]))
+            exposure.append(np.bincount(documents, np.broadcast_to(shown, mask.shape)[mask]))
+        levels = np.ones(size)
+        for _ in range(LEVELLINGS):
+            examined = levels @ np.array(exposure)
+            r = np.sum(clicks, axis=0) / np.maximum(examined, 1e-300)
+            explained = np.array(exposure) @ r
+            some = (explained > 0) & (np.sum(clicks, axis=1) > 0)
+            levels = np.where(some, np.sum(clicks, axis=1) / np.where(some, explained, 1), levels)
+        levels /= levels.max()
+        return PositionEffect(self.slopes * levels[:, None], self.offsets)
 
 
 @dataclass(frozen=True, eq=False)
