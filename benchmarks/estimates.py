@@ -43,11 +43,26 @@ LOGGED = "logged"
 
 @dataclass(frozen=True)
 class Scene:
-    """Queries, each with the ten documents that were displayed, and how rankers order those."""
+    """Queries, each with the ten documents that were displayed, how rankers order those, and the
+    orders in which they were displayed."""
 
     data: Dataset
-    lists: RankedLists
     scores: dict[str, np.ndarray]
+    orders: list[np.ndarray]
+
+    @property
+    def lists(self) -> RankedLists:
+        """What was displayed, each different list once."""
+        return join_lists([dr.top_lists(self.data, each) for each in self.orders])
+
+    def take(self, queries: np.ndarray) -> Scene:
+        """Some of the queries only."""
+        rows = queries[self.data.query_of_document]
+        return Scene(
+            self.data.keep(rows),
+            {name: each[rows] for name, each in self.scores.items()},
+            [each[rows] for each in self.orders],
+        )
 
 
 @lru_cache(maxsize=1)
@@ -81,8 +96,13 @@ def scene(world: int) -> Scene:
     scores["other logger"] = other.score(data.features).astype(np.float64)
     scores["random"] = np.random.default_rng(7).random(data.document_count)
     noise = np.random.default_rng(8).normal(0, scores["logger"].std() / 2, (2, data.document_count))
-    lists = [dr.top_lists(data, scores["logger"] + each) for each in (0.0, *noise)]
-    return Scene(data, join_lists(lists), scores)
+    return Scene(data, scores, [scores["logger"] + each for each in (0.0, *noise)])
+
+
+@lru_cache(maxsize=8)
+def truth_of(world: int, user: str) -> dict[str, float]:
+    """What every ranking of a world earns of a user."""
+    return earned(scene(world), make_user(user))
 
 
 def earned(scene: Scene, user: Any) -> dict[str, float]:
@@ -98,32 +118,29 @@ def earned(scene: Scene, user: Any) -> dict[str, float]:
         for name, scores in scene.scores.items()
     }
     # Every order of a query is as likely as the others, however many there are.
-    by_list = clicks(scene.lists)
-    times = np.bincount(scene.lists.queries, minlength=len(scene.data))
-    found[LOGGED] = float((by_list / times[scene.lists.queries]).sum() / len(scene.data))
+    shown = scene.lists
+    times = np.bincount(shown.queries, minlength=len(scene.data))
+    found[LOGGED] = float((clicks(shown) / times[shown.queries]).sum() / len(scene.data))
     return found
 
 
-def drawn_log(scene: Scene, user: Any, sessions: int, seed: int, queries: int) -> dr.ClickLog:
-    """A log of some of the queries, each order of a query as likely as the others."""
-    rng = np.random.default_rng([seed, 0x_E57])
-    chosen = np.zeros(len(scene.data), dtype=bool)
-    chosen[rng.choice(len(scene.data), queries, replace=False)] = True
-    rows = np.flatnonzero(chosen[scene.lists.queries])
-    part = RankedLists(scene.lists.documents[rows], scene.lists.queries[rows])
-    times = np.bincount(part.queries, minlength=len(scene.data))
-    return dr.sample_log(
-        scene.data, part, user, sessions, seed=seed, weights=1 / times[part.queries]
-    )
+def drawn_log(scene: Scene, user: Any, sessions: int, seed: int) -> dr.ClickLog:
+    """A log in which each order of a query is as likely as its others."""
+    lists = scene.lists
+    times = np.bincount(lists.queries, minlength=len(scene.data))
+    weights = 1 / times[lists.queries]
+    return dr.sample_log(scene.data, lists, user, sessions, seed=seed, weights=weights)
 
 
 def one_seed(
     seed: int, *, world: int, sessions: int, queries: int, curve: str, user: str, pairs: int
 ) -> list[dict[str, Any]]:
     """Every pair of rankers on the log of one seed."""
-    stage, who = scene(world), make_user(user)
-    truth = earned(stage, who)
-    log = drawn_log(stage, who, sessions, seed, queries)
+    truth, who = truth_of(world, user), make_user(user)
+    rng = np.random.default_rng([seed, 0x_E57])
+    chosen = rng.permutation(len(scene(world).data)) < queries
+    stage = scene(world).take(chosen)
+    log = drawn_log(stage, who, sessions, seed)
     given: Any = curve
     paper = dr.PositionBasedUser()
     if curve == "true":
