@@ -1,0 +1,16 @@
+from .always_valid import always_valid_radius as always_valid_radius
+from .interleaving import Interleaving as Interleaving
+from .interleaving import team_draft as team_draft
+from .interleaving import team_drafts as team_drafts
+from .interleaving_lists import InterleavedLists as InterleavedLists
+from .interleaving_lists import build_lists as build_lists
+from .interleaving_lists import read_lists as read_lists
+from .interleaving_log import InterleavedLog as InterleavedLog
+from .interleaving_log import read_interleaved as read_interleaved
+from .optimised_interleaving import optimised as optimised
+from .planned_looks import boundaries as boundaries
+from .preference import Comparison as Comparison
+from .preference import Preference as Preference
+from .preference import compare as compare
+from .preference import per_query as per_query
+from .preference_words import verdict as verdict

@@ -116,7 +116,7 @@ def common_top(rankings: Rankings, depth: int) -> tuple[str, ...]:
     >>> common_top({"a": ["x", "y", "z"], "b": ["x", "y", "w"]}, 10)
     ('x', 'y')
     """
-    agreed = []
+    agreed: list[str] = []
     for at_rank in zip(*rankings.values(), strict=False):
         if len(set(at_rank)) > 1 or len(agreed) == depth:
             break

@@ -21,7 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dualrank.data.table_files import refuse_swollen
+from dualrank.data.table_files import SUFFIXES as TABLE_SUFFIXES
+from dualrank.data.table_files import read_table, refuse_swollen, suffix_of_table
+from dualrank.data.trec import text_lines
 from dualrank.decisions.interleaving import Interleaving, Rankings, team_drafts
 from dualrank.decisions.optimised_interleaving import optimised
 from dualrank.errors import DataError, SettingsError
@@ -119,7 +121,11 @@ def build_lists(
     if len(runs) < 2:
         raise SettingsError("interleaving takes the rankings of two arms or more; give another run")
     wanted = dict.fromkeys(queries) if queries is not None else None
-    known = list(wanted) if wanted is not None else list(dict.fromkeys(q for r in runs.values() for q in r))
+    known = (
+        list(wanted)
+        if wanted is not None
+        else list(dict.fromkeys(q for r in runs.values() for q in r))
+    )
     ranked = [query for query in known if all(query in run for run in runs.values())]
     if not ranked:
         among = "of these queries" if wanted is not None else "query"
@@ -157,6 +163,39 @@ def _optimised(rankings: Rankings, depth: int) -> list[Interleaving] | None:
         return None
 
 
+def arm_names(runs: Sequence[Path], named: Sequence[str] = ()) -> tuple[str, ...]:
+    """The arms of these runs: as they are named, or as their files are.
+
+    >>> arm_names([Path("runs/old.run"), Path("runs/new.run.gz")])
+    ('old', 'new')
+    """
+    if len(runs) < 2:
+        raise SettingsError("interleaving takes the rankings of two arms or more; give another run")
+    stems = [path.name.partition(".")[0] or path.name for path in runs]
+    names = tuple(named) or tuple(stems if len(set(stems)) == len(stems) else map(str, runs))
+    if len(names) != len(runs):
+        raise SettingsError(f"arms names {len(names)} for {len(runs)} runs: {listed(names)}")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise SettingsError(f"two arms are called {shortened(twice)}; give arms= a name for each")
+    return names
+
+
+def read_queries(path: Path) -> list[str]:
+    """The ids of queries: the column query_id of a table, or the lines of a text."""
+    if suffix_of_table(path) in TABLE_SUFFIXES:
+        found: list[str] = read_table(path, ("query_id",))["query_id"].to_pylist()
+    else:
+        try:
+            found = [line.decode().strip() for _, line in text_lines(path)]
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path}: not UTF-8 text; expected a query id in each line") from error
+    found = [query for query in dict.fromkeys(found) if query]
+    if not found:
+        raise DataError(f"{path}: there is no query id in it")
+    return found
+
+
 def read_lists(path: Path) -> InterleavedLists:
     """Read what `InterleavedLists.write` wrote; what is wrong with it is said in one sentence."""
     if not path.is_file():
@@ -176,7 +215,10 @@ def read_lists(path: Path) -> InterleavedLists:
         raise DataError(f"{path}: the lists cannot be read ({reason_of(error)})") from error
     lists = _lists(path, table)
     making = _making(path, about, lists)
-    strangers = {a for each in lists.values() for one in each for a in one.arms} - {*making.arms, None}
+    strangers = {a for each in lists.values() for one in each for a in one.arms} - {
+        *making.arms,
+        None,
+    }
     if strangers:
         raise DataError(
             f"{path}: the arms {listed(sorted(map(str, strangers)))} are not those that the file "
@@ -224,9 +266,7 @@ def _grouped(rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[tuple[str, int],
         yield key, list(group)
 
 
-def _making(
-    path: Path, about: bytes | None, lists: Mapping[str, Sequence[Interleaving]]
-) -> Making:
+def _making(path: Path, about: bytes | None, lists: Mapping[str, Sequence[Interleaving]]) -> Making:
     """What the file says of itself, of which only the arms matter."""
     try:
         said = parse_json(about or b"")
@@ -234,11 +274,13 @@ def _making(
         if not isinstance(arms, list) or not all(isinstance(arm, str) for arm in arms):
             raise ValueError("arms is no list of names")
         way = said["way"] if said["way"] in WAYS else WAYS[0]
-        numbers = {name: int(said[name]) for name in ("depth", "seed", "drafted", "left_out")}
+        depth, seed, drafted, left_out = (
+            int(said[name]) for name in ("depth", "seed", "drafted", "left_out")
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(
             f"{path}: the file does not say how its lists were made; expected what "
             "`dualrank interleave build` wrote, as it wrote it"
         ) from error
     count = sum(len(each) for each in lists.values())
-    return Making(way, tuple(arms), queries=len(lists), lists=count, **numbers)
+    return Making(way, tuple(arms), depth, seed, len(lists), count, drafted, left_out)

@@ -69,9 +69,7 @@ def optimised(rankings: Rankings, depth: int = 10) -> list[Interleaving]:
     ]
 
 
-def allowed_lists(
-    first: Sequence[str], second: Sequence[str], depth: int
-) -> list[tuple[str, ...]]:
+def allowed_lists(first: Sequence[str], second: Sequence[str], depth: int) -> list[tuple[str, ...]]:
     """Every list of which each beginning is a beginning of one ranking with one of the other.
 
     >>> allowed_lists(["x", "y", "z"], ["y", "w", "x"], 2)

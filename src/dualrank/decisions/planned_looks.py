@@ -10,6 +10,7 @@ end. Intervals with these boundaries hold on all looks together (Jennison and Tu
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +30,7 @@ def spent(fraction: ArrayLike, level: float = LEVEL) -> NDArray[np.float64]:
     On either side 2 − 2 Φ(z / √τ), half of the level being spent at τ = 1.
 
     >>> spent([0.25, 0.5, 1.0]).round(5)
-    array([1.000e-05, 3.050e-03, 5.000e-02])
+    array([1.00e-05, 3.05e-03, 5.00e-02])
     """
     from scipy.special import ndtr, ndtri
 
@@ -60,34 +61,45 @@ def boundaries(fractions: ArrayLike, level: float = LEVEL) -> NDArray[np.float64
     >>> boundaries([0.25, 0.5, 0.75, 1.0]).round(2)
     array([4.33, 2.96, 2.36, 2.01])
     """
-    from scipy.optimize import brentq
-    from scipy.special import ndtr
-
     taus = np.minimum(np.asarray(fractions, dtype=np.float64), 1.0)
     found = np.empty(len(taus))
-    # Before the first look everything is at zero.
-    grid, weight = np.zeros(1), np.ones(1)
-    before, used = 0.0, 0.0
+    below, before, used = _Below(np.zeros(1), np.ones(1)), 0.0, 0.0
     for look, tau in enumerate(taus.tolist()):
-        may = float(spent(tau, level))
         step, scale = math.sqrt(tau - before), math.sqrt(tau)
-
-        def crosses(errors: float, step: float = step, scale: float = scale) -> float:
-            bound = errors * scale
-            return float(weight @ (ndtr((-bound - grid) / step) + ndtr((grid - bound) / step)))
-
-        allowed = may - used
-        if crosses(FURTHEST) >= allowed:
-            found[look] = FURTHEST
-        else:
-            found[look] = brentq(lambda e: crosses(e) - allowed, 0.1, FURTHEST, xtol=1e-6)  # noqa: B023
-        used += crosses(found[look])
-        bound = found[look] * scale
-        points = int(min(max(2 * bound / step * _STEPS, 200), 4_000)) | 1
-        new = np.linspace(-bound, bound, points)
-        density = np.exp(-0.5 * ((new[:, None] - grid) / step) ** 2) @ weight
-        density /= step * math.sqrt(2 * math.pi)
-        trapezoid = np.full(points, new[1] - new[0])
-        trapezoid[[0, -1]] /= 2
-        grid, weight, before = new, density * trapezoid, tau
+        bound = below.bound(float(spent(tau, level)) - used, step, FURTHEST * scale)
+        found[look] = bound / scale
+        used += below.crosses(bound, step)
+        below, before = below.after(bound, step), tau
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Below:
+    """Where the sum is while no boundary was crossed: the weight of each point of a grid."""
+
+    grid: NDArray[np.float64]
+    weight: NDArray[np.float64]
+
+    def crosses(self, bound: float, step: float) -> float:
+        """How likely the sum, moved by a normal of deviation `step`, is beyond the bound."""
+        from scipy.special import ndtr
+
+        outside = ndtr((-bound - self.grid) / step) + ndtr((self.grid - bound) / step)
+        return float(self.weight @ outside)
+
+    def bound(self, allowed: float, step: float, furthest: float) -> float:
+        """The bound that is crossed with the probability `allowed`."""
+        from scipy.optimize import brentq
+
+        if self.crosses(furthest, step) >= allowed:
+            return furthest
+        return float(brentq(lambda at: self.crosses(at, step) - allowed, 0.0, furthest, xtol=1e-7))
+
+    def after(self, bound: float, step: float) -> _Below:
+        """Where the sum is after such a move, if it stayed below."""
+        points = int(min(max(2 * bound / step * _STEPS, 200), 4_000)) | 1
+        grid = np.linspace(-bound, bound, points)
+        density = np.exp(-0.5 * ((grid[:, None] - self.grid) / step) ** 2) @ self.weight
+        width = np.full(points, grid[1] - grid[0])
+        width[[0, -1]] /= 2
+        return _Below(grid, density * width / (step * math.sqrt(2 * math.pi)))
