@@ -128,9 +128,9 @@ def build_lists(
     )
     ranked = [query for query in known if all(query in run for run in runs.values())]
     if not ranked:
-        among = "of these queries" if wanted is not None else "query"
+        among = "none of these queries" if wanted is not None else "no query"
         raise DataError(
-            f"no {among} is ranked by every arm ({listed(runs)}); expected runs of the same queries"
+            f"{among} is ranked by every arm ({listed(runs)}); expected runs of the same queries"
         )
     found: dict[str, Sequence[Interleaving]] = {}
     drafted = 0

@@ -286,10 +286,10 @@ def _unmatched(
     shown = log.lists.documents[row]
     documents = log.catalogue.doc_ids[shown[shown >= 0]].tolist()
     query = log.catalogue.query_ids[log.lists.queries[row]]
-    what = f"{count:,} of {total:,} sessions show a list that is not among those of lists="
+    what = f"{count:,} of {total:,} sessions show a list that is not among those that lists= names"
     if count == total or count / total > max_bad_share:
         raise DataError(
-            f"{name}: {what} , such as {listed(documents, 60)} for query {shortened(query)}; give "
+            f"{name}: {what}, such as {listed(documents, 60)} for query {shortened(query)}; give "
             "the file that was served, or raise max_bad_share to leave such sessions out"
         )
     return [f"{count:,} of {total:,} sessions show a list that was not served, and are left out"]
@@ -310,6 +310,8 @@ def _credited(
     chosen = wanted or known
     if len(set(chosen)) < len(chosen):
         raise SettingsError(f"arms names one twice: {listed(chosen)}")
+    if len(wanted) == 1:
+        raise SettingsError(f"arms names one arm, {shortened(wanted[0])}; a comparison has two")
     for arm in chosen:
         if arm not in shown:
             raise DataError(

@@ -24,11 +24,12 @@ def optimised(rankings: Rankings, depth: int = 10) -> list[Interleaving]:
     Allowed is every list of which each beginning is a beginning of A with one of B (what a user
     sees is never worse than both). A click on a document counts
 
-        1 / rank in A  −  1 / rank in B
+        δ = (rank in B − rank in A) / depth
 
     for A where this is above zero, and for B where it is below (a document that is not among an
-    arm's first `depth` has rank `depth` + 1 there); documents at the top on which both agree count
-    nothing. Probabilities p solve a linear program: maximise the expected sensitivity Σ p(L) s(L)
+    arm's first `depth` has rank `depth` + 1 there): of the credits of the paper the linear one,
+    which found small differences soonest. Documents that both rank alike count nothing.
+    Probabilities p solve a linear program: maximise the expected sensitivity Σ p(L) s(L)
     such that at every position the expected credit Σ p(L) δ(L_i) is zero, so that a user who clicks
     at random, however deep he looks, prefers nobody. s(L) is the chance that one click, at rank i
     with probability ∝ 1/i, decides at all, times the entropy of whom it decides for.
@@ -95,11 +96,11 @@ def allowed_lists(first: Sequence[str], second: Sequence[str], depth: int) -> li
 
 
 def _credit(first: Sequence[str], second: Sequence[str], depth: int) -> dict[str, float]:
-    """1 / rank in the first − 1 / rank in the second, of every document."""
+    """By how many ranks the first has every document higher than the second, over `depth`."""
     ranks = [{doc: rank for rank, doc in enumerate(each, 1)} for each in (first, second)]
     last = depth + 1
     return {
-        document: 1 / ranks[0].get(document, last) - 1 / ranks[1].get(document, last)
+        document: (ranks[1].get(document, last) - ranks[0].get(document, last)) / depth
         for document in (*first, *second)
     }
 

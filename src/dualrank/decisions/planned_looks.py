@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -62,14 +63,20 @@ def boundaries(fractions: ArrayLike, level: float = LEVEL) -> NDArray[np.float64
     array([4.33, 2.96, 2.36, 2.01])
     """
     taus = np.minimum(np.asarray(fractions, dtype=np.float64), 1.0)
+    return _boundaries(tuple(taus.tolist()), level)
+
+
+@lru_cache(maxsize=16)
+def _boundaries(taus: tuple[float, ...], level: float) -> NDArray[np.float64]:
     found = np.empty(len(taus))
     below, before, used = _Below(np.zeros(1), np.ones(1)), 0.0, 0.0
-    for look, tau in enumerate(taus.tolist()):
+    for look, tau in enumerate(taus):
         step, scale = math.sqrt(tau - before), math.sqrt(tau)
         bound = below.bound(float(spent(tau, level)) - used, step, FURTHEST * scale)
         found[look] = bound / scale
         used += below.crosses(bound, step)
         below, before = below.after(bound, step), tau
+    found.setflags(write=False)
     return found
 
 

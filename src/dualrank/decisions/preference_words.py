@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dualrank.certainty import LEVEL
 from dualrank.decisions.preference import LEAST, Comparison, Preference
 from dualrank.sentences import counted, shortened, start_of
 
@@ -67,8 +66,7 @@ def _open(pair: Preference, found: Comparison) -> str:
 
 def _interval(pair: Preference, sign: int) -> str:
     low, high = sorted((sign * (pair.low or 0.0), sign * (pair.high or 0.0)))
-    level = f"{1 - pair.level:.3g}".replace("0.", "", 1)
-    level = f"{100 * (1 - pair.level):.3g}%" if pair.level != LEVEL else "95%"
+    level = f"{100 * (1 - pair.level):.3g}%"
     return f"{level} interval {low:+.3g} to {high:+.3g}, whenever one looks"
 
 
