@@ -39,7 +39,7 @@ from dualrank.certainty import LEVEL, NORMAL_95
 from dualrank.clicks import PositionBasedUser
 from dualrank.data import Dataset, Scaler, top_lists
 from dualrank.decisions import Interleaving, optimised, team_drafts
-from dualrank.decisions.preference import looks_by_day, sign_test, with_intervals
+from dualrank.decisions.preference import Days, looks_by_day, sign_test, with_intervals
 from dualrank.evaluation import Evaluator
 
 DEPTH, DRAFTS, DAYS = 10, 16, 14
@@ -49,8 +49,8 @@ POWER = NORMAL_95 + 0.841621
 RANDOM_CLICK = 0.3
 SESSIONS, QUERIES, PERMUTATION = "sign test, sessions", "sign test, queries", "permutation test"
 ALWAYS, PLANNED, USUAL = "always valid, daily", "planned end, daily", "usual interval, daily"
-BOTH = f"{ALWAYS}, other queries too"
-BOTH_PLANNED = f"{PLANNED}, other queries too"
+BOTH = f"{ALWAYS}, over queries"
+BOTH_PLANNED = f"{PLANNED}, over queries"
 TESTS = (SESSIONS, QUERIES, PERMUTATION, ALWAYS, PLANNED, BOTH, BOTH_PLANNED, USUAL)
 LOOKS = (1, 2, 5, 14, 50, 200)
 MOST = 0.07
@@ -184,23 +184,17 @@ def sessions_needed(way: str, each: Served) -> float:
     return float((POWER * deviation / mean) ** 2)
 
 
-def decided(values: Floats, days: int, until: int | None) -> int:
+def days_of(values: Floats, days: int, query: NDArray[np.int64] | None = None) -> Days:
+    """What the end of each of so many days knows; every session a query of its own without any."""
+    count = len(values)
+    own = np.arange(count) if query is None else query
+    return looks_by_day(values, np.ones(count, np.int64), np.arange(count) * days // count, own)
+
+
+def decided(days: Days, until: int | None) -> int:
     """After how many sessions a look at the end of a day decides; 0 if none does."""
-    day = np.arange(len(values)) * days // len(values)
-    counts = np.ones(len(values), dtype=np.int64)
-    looks = with_intervals(looks_by_day(values, counts, day), LEVEL, until)
+    looks = with_intervals(days, LEVEL, until)
     return next((look.sessions for look in looks if look.ahead), 0)
-
-
-def beyond(
-    values: Floats, query: NDArray[np.int64], until: int | None, rng: np.random.Generator
-) -> bool:
-    """Whether on any day both the interval and the permutation test over queries decide."""
-    start = decided(values, DAYS, until)
-    ends = [len(values) * day // DAYS for day in range(1, DAYS + 1)]
-    return start > 0 and any(
-        permutation(values[:end], query[:end], rng) <= LEVEL for end in ends if end >= start
-    )
 
 
 def permutation(values: Floats, query: NDArray[np.int64], rng: np.random.Generator) -> float:
@@ -261,7 +255,7 @@ def power(seeds: Sequence[int], experiments: int) -> dict[str, list[float]]:
 def _stop(each: Served, needed: int, rng: np.random.Generator) -> int:
     """Sessions until the always-valid interval decides, looking a hundred times in `needed`."""
     values = each.sample(6 * needed, rng)[1]
-    return decided(values, 600, None) or len(values) + 1
+    return decided(days_of(values, 600), None) or len(values) + 1
 
 
 def _row(row: Sequence[float]) -> str:
@@ -304,14 +298,15 @@ def wrong(each: Served, users: str, sessions: int, rng: np.random.Generator) -> 
         each = each.exchanged(rng.random(len(chosen)) < 0.5)
     query, values = each.sample(sessions, rng)
     sums = np.bincount(query, values)[np.unique(query)]
+    days = days_of(values, DAYS, query)
     return [
         sign_test(values).p_value <= LEVEL,
         sign_test(sums).p_value <= LEVEL,
         permutation(values, query, rng) <= LEVEL,
-        decided(values, DAYS, None) > 0,
-        decided(values, DAYS, sessions) > 0,
-        beyond(values, query, None, rng),
-        beyond(values, query, sessions, rng),
+        decided(days, None) > 0,
+        decided(days, sessions) > 0,
+        decided(days.over_queries(), None) > 0,
+        decided(days.over_queries(), sessions) > 0,
         usual(values, DAYS),
     ]
 
@@ -340,12 +335,9 @@ def looks(experiments: int, seed: int) -> dict[str, list[float]]:
         rows = []
         for _ in range(experiments):
             values = each.sample(sessions, rng)[1]
+            days = days_of(values, count)
             rows.append(
-                [
-                    decided(values, count, None) > 0,
-                    decided(values, count, sessions) > 0,
-                    usual(values, count),
-                ]
+                [decided(days, None) > 0, decided(days, sessions) > 0, usual(values, count)]
             )
         rates = np.mean(rows, axis=0)
         for name, rate in zip(found, rates, strict=True):

@@ -73,6 +73,8 @@ COMMANDS = [
     ("judge", LOG, "--out", "[judged].csv", "--by", "pbm"),
     ("diagnose", LOG, "--features", FEATURES, "--context", "device", "--out", "[d]"),
     ("propensity", LOG, "--methods", "pbm"),
+    ("interleave", "build", "run.csv", "run.csv", "--arms", "[red],\x1b[31m", "--out", "l.parquet"),
+    ("interleave", "read", LOG, "--column", "arm=device", "--out", "[i]"),
     ("index", "pages.jsonl", "--out", "[index]"),
     ("search", "[index]", "cats"),
     ("search", "[index]", "zebra[/x]\x1b"),
@@ -80,6 +82,7 @@ COMMANDS = [
     ("features", "pages.jsonl", "queries.tsv", "--candidates", LOG, "--out", "g.parquet"),
 ]  # fmt: skip
 REFUSED = [
+    ("interleave", "read", LOG, "--column", "arm=device", "--arms", "[red],\x1b[31m"),
     ("judge", LOG, "--out", "judged.qrels", "--by", "pbm"),
     ("diagnose", LOG, "--context", "no\x1b[31m[red]"),
     ("reduce", "[no]\x1b[31m\n.parquet", "--out", "x.parquet"),
@@ -97,7 +100,7 @@ def test_every_command_prints_hostile_names_as_text(folder, command, monkeypatch
         assert is_harmless(err), (words, err)
         assert code == 0 or len(err.strip().splitlines()) == 1, err
     assert "[red]" in command("search", "[index]", "cats")[1]
-    for page in (folder / "[d]" / "diagnosis.html", folder / "[m]" / "report.html"):
+    for page in (*folder.glob("*/report.html"), folder / "[d]" / "diagnosis.html"):
         text = page.read_text()
         assert "<script>alert" not in text
         assert is_harmless(text)

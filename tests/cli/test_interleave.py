@@ -19,7 +19,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("old", "new"):
         lines = []
-        for query in range(30):
+        for query in range(45):
             rng = np.random.default_rng([query, len(name) + ord(name[0])])
             order = rng.permutation(6) if name == "old" else np.arange(6)
             lines += [f"q{query} Q0 d{d} {r} {6 - r} x" for r, d in enumerate(order, 1)]
@@ -37,7 +37,7 @@ def served(command, folder):
     lists, rng = read_lists(folder / "lists.parquet"), np.random.default_rng(0)
     rows = ["session_id,query_id,doc_id,position,clicked,interleaving,timestamp"]
     for session in range(900):
-        query = f"q{rng.integers(30)}"
+        query = f"q{rng.integers(45)}"
         number = rng.integers(len(lists.lists[query]))
         for place, document in enumerate(lists.lists[query][number].documents):
             clicked = rng.random() < EXAMINED[place] * (0.6 if document < "d3" else 0.1)
@@ -56,7 +56,7 @@ def test_lists_say_how_they_were_made(command, folder):
     assert code == 0
     said = json.loads(text)
     assert said["arms"] == ["old", "new"]
-    assert (said["seed"], said["lists"], said["queries"]) == (7, 180, 30)
+    assert (said["seed"], said["lists"], said["queries"]) == (7, 270, 45)
     assert said["digests"]["old"] == sha256_of_file(folder / "old.run")
     table = pq.read_table("lists.parquet")
     assert table.column_names == [
@@ -87,7 +87,7 @@ def test_three_arms(command, folder):
         "interleave", "build", "old.run", "new.run", "third.run", "--out", "l.parquet"
     )
     assert code == 0
-    assert "540 lists of 30 queries, team-draft of old, new, third" in text
+    assert "810 lists of 45 queries, team-draft of old, new, third" in text
 
 
 def test_the_better_arm_is_named_and_the_report_written(command, served):

@@ -96,7 +96,9 @@ def test_daily_looks_are_wrong_no_more_often_than_they_may_be(until):
     wrong = 0
     for seed in range(300):
         values = random_values(2_000, seed=seed).astype(float)
-        days = looks_by_day(values, np.ones(2_000, np.int64), np.arange(2_000) // 143)
+        days = looks_by_day(
+            values, np.ones(2_000, np.int64), np.arange(2_000) // 143, np.arange(2_000)
+        )
         wrong += any(look.ahead for look in with_intervals(days, 0.05, until))
     assert wrong / 300 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 300)
 
@@ -164,7 +166,30 @@ def test_a_decision_by_one_query_alone_is_said_to_be_about_it():
     assert not found.pairs[0].beyond_queries
     first, second = verdict(found)
     assert first.startswith("A is better than B on these queries: +")
-    assert "Whether it would be on other queries is open: of 21 queries" in second
+    assert "Whether it would be on other queries is open: so few queries" in second
+    assert "of 21 queries prefer it" in second
+
+
+def test_queries_that_differ_do_not_speak_for_others_until_there_are_many():
+    """Of forty queries each prefers somebody, and by chance the sum is not zero."""
+    rng = np.random.default_rng(3)
+    queries = rng.integers(40, size=20_000)
+    likes = np.where(rng.random(40) < 0.65, 0.4, -0.4)
+    values = np.where(rng.random(20_000) < 0.5 + likes[queries] / 2, 1.0, -1.0)
+    found = compare(made(values, queries=queries))
+    (pair,) = found.pairs
+    assert pair.better is not None
+    assert not pair.beyond_queries
+    assert pair.low_over_queries < min(pair.low, 0)
+    assert "it is -" in verdict(found)[1]
+
+
+def test_queries_that_agree_speak_for_others():
+    values = random_values(4_000, 0.2, seed=6)
+    (pair,) = compare(made(values, queries=np.arange(4_000) % 100)).pairs
+    assert pair.beyond_queries
+    assert pair.low_over_queries <= pair.low
+    assert pair.low_over_queries == pytest.approx(pair.low, abs=0.02)
 
 
 def test_several_arms_share_the_level(runs, sessions):

@@ -5,14 +5,17 @@ Its mean over sessions is the preference: above zero the first arm is ahead.
 
 Sessions are what is drawn anew for every user, so that the interval, and with it the decision, is
 about sessions: about the traffic that was logged. Whether it would hold on *other queries* is told
-by tests in which queries are what is drawn, each with all of its sessions.
+by a second interval in which queries are what is drawn, each with all of its sessions; its
+variance, Σ_q (Σ_{i ∈ q} (x_i − mean))², is never taken for less than that of sessions. Where
+queries differ in their preference it falls with the number of queries, and more sessions of the
+same ones do not help.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date, timedelta
 from itertools import combinations
 from typing import Any
@@ -30,6 +33,8 @@ from dualrank.evaluation.significance import fisher_test
 
 LEAST = 50
 """Sessions that prefer somebody, below which there is no interval: means are not yet normal."""
+LEAST_QUERIES = 30
+"""Equally frequent queries, or as many as theirs count for, that can speak of others."""
 MOST_MORE = 1_000_000_000
 """No experiment has so many sessions."""
 
@@ -72,8 +77,9 @@ class Preference:
     """The preference between two arms.
 
     `better` is the arm that the interval named, on the day of `decided_on`, or None. `level` is
-    how often the interval may be wrong, on any of its looks; with `beyond_queries` the decision is
-    about queries as such, and not about those of the log alone.
+    how often the interval may be wrong, on any of its looks. With `beyond_queries` the decision is
+    about queries as such, and not about those of the log alone: the interval over queries, from
+    `low_over_queries` to `high_over_queries` (None where there are too few), named the same arm.
 
     `by_session` is None where documents count differently: that random clicks count as much for
     either arm on average does not make both as likely to win then. `permutation_p` is of Fisher's
@@ -97,6 +103,8 @@ class Preference:
     permutation_p: float
     permutations: int
     beyond_queries: bool
+    low_over_queries: float | None
+    high_over_queries: float | None
     looks: tuple[Look, ...]
 
 
@@ -166,8 +174,9 @@ def _preference(
     values = np.where(np.abs(values) < 1e-12, 0.0, values)
     sums = _sums(log.query_of, values * log.counts)[np.unique(log.query_of)]
     test = fisher_test(sums, np.zeros(len(sums)), permutations=permutations, seed=seed)
-    days = looks_by_day(values, log.counts, log.day_of)
+    days = looks_by_day(values, log.counts, log.day_of, log.query_of)
     looks = with_intervals(days, level, until)
+    wider = with_intervals(days.over_queries(), level, until)
     last = looks[-1]
     decided = next((look for look in looks if look.ahead), None)
     arms = log.arms[one], log.arms[other]
@@ -195,30 +204,73 @@ def _preference(
         sign_test(sums),
         test.p_value,
         test.permutations,
-        better is not None and test.p_value <= level,
+        any(look.ahead * _sign(decided) > 0 for look in wider),
+        wider[-1].low,
+        wider[-1].high,
         looks,
     )
 
 
+def _sign(look: Look | None) -> int:
+    return 0 if look is None else look.ahead
+
+
 @dataclass(frozen=True, eq=False)
 class Days:
-    """Of all sessions until the end of each day: how many, how many decided, mean, deviation."""
+    """Of all sessions until the end of each day: how many, how many decided, mean, deviation.
+
+    `clustered` is the deviation where queries, of which there are as good as `queries` equally
+    frequent ones, are what is drawn.
+    """
 
     names: Sequence[str | None]
     sessions: Floats
     decided: Floats
     mean: Floats
     deviation: Floats
+    clustered: Floats
+    queries: Floats
+
+    def over_queries(self) -> Days:
+        """The same as an interval over queries knows it."""
+        enough = self.queries >= LEAST_QUERIES
+        return replace(self, decided=np.where(enough, self.decided, 0.0), deviation=self.clustered)
 
 
-def looks_by_day(values: Floats, counts: NDArray[np.int64], day_of: NDArray[np.int64]) -> Days:
+def looks_by_day(
+    values: Floats,
+    counts: NDArray[np.int64],
+    day_of: NDArray[np.int64],
+    query_of: NDArray[np.int64],
+) -> Days:
     """What the end of every day knows; sessions without a day are known from the start."""
     days, index = np.unique(day_of, return_inverse=True)
-    powers = (np.ones_like(values), values != 0, values, values**2)
-    n, decided, total, squares = (np.cumsum(_sums(index, each * counts)) for each in powers)
+    n, decided, total, squares = (
+        np.cumsum(_sums(index, each * counts))
+        for each in (np.ones_like(values), values != 0, values, values**2)
+    )
     mean = total / n
     variance = np.maximum(squares - n * mean**2, 0.0) / np.maximum(n - 1, 1)
-    return Days([_written(day) for day in days.tolist()], n, decided, mean, np.sqrt(variance))
+    per_query = np.zeros((2, int(query_of.max(initial=0)) + 1))
+    clustered, queries = np.empty((2, len(days)))
+    order = np.argsort(index, kind="stable")
+    parts = np.split(order, np.searchsorted(index[order], np.arange(1, len(days))))
+    for day, rows in enumerate(parts):
+        for known, each in zip(per_query, (counts, counts * values), strict=True):
+            np.add.at(known, query_of[rows], each[rows])
+        sessions, sums = per_query
+        queries[day] = n[day] ** 2 / (sessions**2).sum()
+        clustered[day] = ((sums - sessions * mean[day]) ** 2).sum() / n[day]
+    clustered *= queries / np.maximum(queries - 1, 1)
+    return Days(
+        [_written(day) for day in days.tolist()],
+        n,
+        decided,
+        mean,
+        np.sqrt(variance),
+        np.sqrt(np.maximum(clustered, variance)),
+        queries,
+    )
 
 
 def with_intervals(days: Days, level: float, until: int | None) -> tuple[Look, ...]:
@@ -235,13 +287,7 @@ def with_intervals(days: Days, level: float, until: int | None) -> tuple[Look, .
         radius[taken] = errors * days.deviation[taken] / np.sqrt(days.sessions[taken])
         # Days between looks, and after the end, know what the last look before them knew.
         last = np.maximum.accumulate(np.where(np.isfinite(radius), np.arange(len(radius)), -1))
-        days = Days(
-            days.names,
-            days.sessions,
-            days.decided,
-            np.where(last >= 0, days.mean[last], days.mean),
-            days.deviation,
-        )
+        days = replace(days, mean=np.where(last >= 0, days.mean[last], days.mean))
         radius = np.where(last >= 0, radius[last], np.inf)
     return tuple(
         Look(

@@ -34,13 +34,21 @@ def pair_verdict(pair: Preference, found: Comparison) -> list[str]:
         f"{_name(pair.better)} is better than {_name(other)}{where}: {sign * pair.mean:+.3g} "
         f"{found.unit} a session ({_interval(pair, sign)}){when}."
     )
-    if pair.beyond_queries:
-        return [said]
-    return [
-        said,
-        f"Whether it would be on other queries is open: of {counted(_count(pair), 'queries')} "
-        f"{_ahead(pair, sign)} prefer it (permutation test p = {pair.permutation_p:.2g}).",
-    ]
+    return [said] if pair.beyond_queries else [said, _elsewhere(pair, sign)]
+
+
+def _elsewhere(pair: Preference, sign: int) -> str:
+    """Why these queries do not speak for others."""
+    if pair.low_over_queries is None or pair.high_over_queries is None:
+        why = "so few queries, or a few so frequent ones, do not speak for others"
+    else:
+        low, high = sorted((sign * pair.low_over_queries, sign * pair.high_over_queries))
+        why = f"where queries are taken for a sample of others, it is {low:+.3g} to {high:+.3g}"
+    ahead = pair.by_query.first if sign > 0 else pair.by_query.second
+    return (
+        f"Whether it would be on other queries is open: {why} ({ahead:,} of "
+        f"{counted(_count(pair), 'queries')} prefer it)."
+    )
 
 
 def _open(pair: Preference, found: Comparison) -> str:
@@ -72,10 +80,6 @@ def _interval(pair: Preference, sign: int) -> str:
 
 def _count(pair: Preference) -> int:
     return pair.by_query.first + pair.by_query.second + pair.by_query.ties
-
-
-def _ahead(pair: Preference, sign: int) -> str:
-    return f"{pair.by_query.first if sign > 0 else pair.by_query.second:,}"
 
 
 def _rounded(count: int) -> int:
