@@ -151,12 +151,14 @@ def read(
     with one_bar("comparing"):
         compared = compare(found, until=until, permutations=permutations, seed=seed)
     written = [] if out is None else write_interleaving(compared, found, out, name, typed_command())
+    table = preference_table(compared)
     answer(
         as_json,
         compared.to_dict(),
         *verdict(compared),
-        "\n",
-        preference_table(compared),
+        "",
+        table,
+        table.remark,
         *compared.notes,
         f"written to {', '.join(str(path) for path in written)}" if written else None,
     )
