@@ -6,8 +6,9 @@ Run as `python -m benchmarks.interleaving` (a few minutes), or with `--part powe
 
 *power*: sessions in which a difference is found four times in five, at 5%, by a single test at the
 end (from the exact mean and variance of a session's value) for team drafts, optimised interleaving
-and an A/B test on clicks per session; how often it is found with so many, simulated; and the median
-of sessions after which the always-valid interval, looked at a hundred times as often, decides.
+and an A/B test on clicks per session; how often it is found with so many, simulated, by that test
+and by daily looks at a planned end; and the median of sessions after which the always-valid
+interval, looked at a hundred times in so many, decides.
 
 *null*: how often each test finds a difference where there is none, of 1,000 experiments of 14 days:
 
@@ -55,6 +56,7 @@ TESTS = (SESSIONS, QUERIES, PERMUTATION, ALWAYS, PLANNED, BOTH, BOTH_PLANNED, US
 LOOKS = (1, 2, 5, 14, 50, 200)
 MOST = 0.07
 """Six per cent, and as much as chance may add in a thousand experiments."""
+DAILY = "planned end, daily"
 LATER = "always valid decides after"
 
 Floats = NDArray[np.float64]
@@ -190,9 +192,9 @@ def sessions_needed(way: str, each: Served) -> float:
 
 
 def days_of(values: Floats, days: int, query: NDArray[np.int64] | None = None) -> Days:
-    """What the end of each of so many days knows; every session a query of its own without any."""
+    """What the end of each of so many days knows; all are of one query where that is no matter."""
     count = len(values)
-    own = np.arange(count) if query is None else query
+    own = np.zeros(count, np.int64) if query is None else query
     return looks_by_day(values, np.ones(count, np.int64), np.arange(count) * days // count, own)
 
 
@@ -221,10 +223,12 @@ def power(seeds: Sequence[int], experiments: int) -> dict[str, list[float]]:
     curves: dict[str, list[float]] = {}
     print(
         "\n| seed | nDCG@10 | "
-        + " | ".join(f"{way}: sessions | found | {LATER}" for way in ("team-draft", "optimised"))
+        + " | ".join(
+            f"{way}: sessions | found | {DAILY} | {LATER}" for way in ("team-draft", "optimised")
+        )
         + " | A/B: sessions |"
     )
-    print("|---" * 9 + "|")
+    print("|---" * 11 + "|")
     rows = []
     for seed in seeds:
         found, difference = ways(seed)
@@ -233,20 +237,21 @@ def power(seeds: Sequence[int], experiments: int) -> dict[str, list[float]]:
         for way in ("team-draft", "optimised"):
             each = found[way]
             needed = round(sessions_needed(way, each))
-            ends, stops = [], []
+            ends, looked, stops = [], [], []
             for _ in range(experiments):
                 values = each.sample(needed, rng)[1]
                 z = values.mean() / values.std() * np.sqrt(needed)
                 ends.append(z > NORMAL_95)
+                looked.append(decided(days_of(values, DAYS), needed) > 0)
                 stops.append(_stop(each, needed, rng))
-            row += [needed, float(np.mean(ends)), float(np.median(stops))]
+            row += [needed, float(np.mean(ends)), float(np.mean(looked)), float(np.median(stops))]
             curves.setdefault(way, []).append(needed)
         row.append(sessions_needed("A/B", found["A/B"]))
         curves.setdefault("A/B", []).append(row[-1])
         rows.append(row)
         print(f"| {seed} | {_row(row)} |", flush=True)
     print(f"| median | {_row(np.median(rows, axis=0).tolist())} |")
-    ratios = np.array(rows)[:, [1, 4]] / np.array(rows)[:, [7]]
+    ratios = np.array(rows)[:, [1, 5]] / np.array(rows)[:, [9]]
     print(
         "An A/B test needs so many times the sessions: "
         + ", ".join(
@@ -265,9 +270,9 @@ def _stop(each: Served, needed: int, rng: np.random.Generator) -> int:
 
 def _row(row: Sequence[float]) -> str:
     shown = [f"{row[0]:.4f}"]
-    for start in (1, 4):
-        shown += [f"{row[start]:,.0f}", f"{row[start + 1]:.0%}", f"{row[start + 2]:,.0f}"]
-    return " | ".join([*shown, f"{row[7]:,.0f}"])
+    for sessions, found, looked, later in (row[1:5], row[5:9]):
+        shown += [f"{sessions:,.0f}", f"{found:.0%}", f"{looked:.0%}", f"{later:,.0f}"]
+    return " | ".join([*shown, f"{row[9]:,.0f}"])
 
 
 def null(experiments: int, sizes: Sequence[int], seed: int) -> bool:

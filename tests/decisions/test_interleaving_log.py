@@ -93,6 +93,12 @@ def test_a_page_that_shows_the_beginning_of_a_list_is_known(log, lists):
     assert totals(found) == (expected(part), 1_200)
 
 
+def test_lists_with_gaps_are_known_where_that_is_allowed(log, lists):
+    part = log.filter(pc.not_equal(log["position"], 2))
+    found = read_interleaved(part.select([*LONG, "interleaving"]), lists=lists, partial=True)
+    assert totals(found) == (expected(part), 1_200)
+
+
 def test_other_names_of_the_arms_column(log):
     for name in ("team", "search_config"):
         renamed = log.rename_columns([name if c == "arm" else c for c in log.column_names])

@@ -12,7 +12,6 @@ from dualrank.cli.options import Without
 from dualrank.cli.outputs import INTERLEAVING, NewFile
 from dualrank.cli.terminal import (
     Json,
-    Log,
     Seed,
     answer,
     one_bar,
@@ -24,6 +23,15 @@ from dualrank.sentences import counted
 Arms = Annotated[
     str | None,
     typer.Option("--arms", help="Names separated by commas, in the order in which they stand."),
+]
+
+
+Log = Annotated[
+    str,
+    typer.Argument(
+        metavar="LOG",
+        help="The click log: Parquet, CSV or JSON lines; a file, folder or pattern.",
+    ),
 ]
 
 

@@ -253,19 +253,25 @@ def _from_lists(log: ClickLog, served: InterleavedLists) -> tuple[Floats, NDArra
     weights = np.zeros((len(pairs), log.lists.depth, len(code_of)))
     matched = np.zeros(len(pairs), dtype=bool)
     for number, (row, code) in enumerate(pairs.tolist()):
-        shown = log.lists.documents[row]
-        documents = tuple(log.catalogue.doc_ids[shown[shown >= 0]].tolist())
+        places = np.flatnonzero(log.lists.documents[row] >= 0).tolist()
+        documents = log.catalogue.doc_ids[log.lists.documents[row][places]].tolist()
         drawn = served.lists.get(log.catalogue.query_ids[log.lists.queries[row]], ())
         said = column.names[code]
         if said != NO_CONTEXT:
             at = int(said) if said.isascii() and said.isdigit() and len(said) < 10 else 0
             drawn = drawn[at - 1 : at] if at else ()
-        fits = [each for each in drawn if each.documents[: len(documents)] == documents]
+        # Of a list, its beginning may have been shown, or logged, alone.
+        fits = [
+            each
+            for each in drawn
+            if places[-1] < len(each.documents)
+            and [each.documents[place] for place in places] == documents
+        ]
         # Which of several draws it was that show the same, nobody knows: each as likely as it is.
         total = sum(each.probability for each in fits)
         for each in fits if total > 0 else ():
             matched[number] = True
-            for position in range(len(documents)):
+            for position in places:
                 arm = each.arms[position]
                 if arm is not None:
                     share = each.probability / total
