@@ -62,7 +62,7 @@ def test_no_neutral_choice_is_more_sensitive():
     first, second = rankings.values()
     lists = allowed_lists(first, second, 8)
     credit = np.array(
-        [[_rank(second, d) - _rank(first, d) for d in each] for each in lists], dtype=float
+        [[np.log((1 + _rank(second, d)) / (1 + _rank(first, d))) for d in each] for each in lists]
     )
     sensitivity = np.array([_sensitivity(row) for row in credit])
     best = linprog(
@@ -99,6 +99,18 @@ def test_documents_both_rank_alike_count_nothing():
     (same,) = optimised({"A": list("xyz"), "B": list("xyz")}, 3)
     assert same.probability == 1
     assert same.arms == (None, None, None)
+
+
+def test_the_higher_ranking_has_the_credit_and_one_is_the_most():
+    lists = optimised({"A": list("abcd"), "B": list("efgh")}, 4)
+    credits = {d: (a, c) for each in lists for d, a, c in zip(*_columns(each), strict=True)}
+    assert credits["a"] == ("A", pytest.approx(1))
+    assert credits["e"] == ("B", pytest.approx(1))
+    assert credits["b"][1] < 1
+
+
+def _columns(each):
+    return each.documents, each.arms, each.credits
 
 
 def test_what_is_refused():

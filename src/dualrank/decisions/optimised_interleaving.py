@@ -5,6 +5,7 @@ Radlinski, Craswell: "Optimized interleaving for online retrieval evaluation" (W
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,11 +25,14 @@ def optimised(rankings: Rankings, depth: int = 10) -> list[Interleaving]:
     Allowed is every list of which each beginning is a beginning of A with one of B (what a user
     sees is never worse than both). A click on a document counts
 
-        δ = (rank in B − rank in A) / depth
+        δ = log((1 + rank in B) / (1 + rank in A)) / log((depth + 2) / 2)
 
     for A where this is above zero, and for B where it is below (a document that is not among an
-    arm's first `depth` has rank `depth` + 1 there): of the credits of the paper the linear one,
-    which found small differences soonest. Documents that both rank alike count nothing.
+    arm's first `depth` has rank `depth` + 1 there, and the largest credit is 1). The paper leaves
+    the credit open, and names among others the difference of ranks and that of inverse ranks; this
+    one lies between the two, each of which misses much where rankers differ at the other end of
+    the list. Documents that both rank alike count nothing.
+
     Probabilities p solve a linear program: maximise the expected sensitivity Σ p(L) s(L)
     such that at every position the expected credit Σ p(L) δ(L_i) is zero, so that a user who clicks
     at random, however deep he looks, prefers nobody. s(L) is the chance that one click, at rank i
@@ -39,9 +43,9 @@ def optimised(rankings: Rankings, depth: int = 10) -> list[Interleaving]:
     other; `build_lists` takes team drafts for such a query.
 
     >>> for each in optimised({"A": ["x", "y"], "B": ["y", "x"]}, depth=2):
-    ...     print(each.documents, each.arms, each.credits, each.probability)
-    ('x', 'y') ('A', 'B') (0.5, 0.5) 0.5
-    ('y', 'x') ('B', 'A') (0.5, 0.5) 0.5
+    ...     print(each.documents, each.arms, round(each.credits[0], 3))
+    ('x', 'y') ('A', 'B') 0.585
+    ('y', 'x') ('B', 'A') 0.585
     """
     check_rankings(rankings, depth)
     if len(rankings) != 2:
@@ -96,11 +100,12 @@ def allowed_lists(first: Sequence[str], second: Sequence[str], depth: int) -> li
 
 
 def _credit(first: Sequence[str], second: Sequence[str], depth: int) -> dict[str, float]:
-    """By how many ranks the first has every document higher than the second, over `depth`."""
+    """How much higher the first ranks every document than the second, by the logarithm of ranks."""
     ranks = [{doc: rank for rank, doc in enumerate(each, 1)} for each in (first, second)]
-    last = depth + 1
+    last, largest = depth + 1, math.log((depth + 2) / 2)
     return {
-        document: (ranks[1].get(document, last) - ranks[0].get(document, last)) / depth
+        document: math.log((1 + ranks[1].get(document, last)) / (1 + ranks[0].get(document, last)))
+        / largest
         for document in (*first, *second)
     }
 
