@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dualrank.decisions.interleaving_log import InterleavedLog
-from dualrank.decisions.preference import Comparison, Preference, Wins, per_query
+from dualrank.decisions.preference import Comparison, Look, Preference, Wins, per_query
 from dualrank.decisions.preference_words import verdict
 from dualrank.report.drawing import few_ticks, new_figure, plain, title
 from dualrank.report.in_words import p_in_words
@@ -43,10 +43,9 @@ def interleaving_sheet(
     found: Comparison, log: InterleavedLog, name: str, command: str = ""
 ) -> Sheet:
     """The verdict, the preference of every pair with its tests, day by day, and by query."""
-    sections = [
-        Section("Preference", table=preference_table(found), file="table.md"),
-        Section("Day by day", exhibits=_exhibits(found)),
-    ]
+    sections = [Section("Preference", table=preference_table(found), file="table.md")]
+    if any(len(_drawn(pair)) > 1 for pair in found.pairs):
+        sections.append(Section("Day by day", exhibits=_exhibits(found)))
     if len(found.arms) == 2:
         sections.append(Section("Queries that prefer one of them most", table=_queries(log)))
     return Sheet(
@@ -113,7 +112,7 @@ def _exhibits(found: Comparison) -> tuple[Exhibit, ...]:
 
 def preference_figure(pair: Preference, unit: str) -> Figure | None:
     """The mean of all sessions so far, day by day, with its band; None for a single look."""
-    looks = [look for look in pair.looks if look.low is not None and look.high is not None]
+    looks = _drawn(pair)
     if len(looks) < 2:
         return None
     figure, (ax,) = new_figure(1, width=6.4)
@@ -132,6 +131,11 @@ def preference_figure(pair: Preference, unit: str) -> Figure | None:
     ax.text(0.99, 0.03, plain(f"{pair.second} ahead"), transform=ax.transAxes, **_corner("bottom"))
     title(ax, f"{unit} a session")
     return figure
+
+
+def _drawn(pair: Preference) -> list[Look]:
+    """The looks with an interval."""
+    return [look for look in pair.looks if look.low is not None and look.high is not None]
 
 
 def _corner(side: str) -> dict[str, Any]:
