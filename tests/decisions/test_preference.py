@@ -51,6 +51,7 @@ def test_a_known_preference_is_found(runs, sessions, way):
     assert pair.high < 0
     assert pair.permutation_p < 0.01
     assert (pair.by_session is None) == (way == "optimised")
+    assert (pair.by_query.p_value is None) == (way == "optimised")
     assert verdict(found)[0].startswith("new is better than old: +0.")
 
 

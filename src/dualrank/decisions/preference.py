@@ -43,12 +43,15 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Wins:
-    """How many prefer the first arm, the second, and neither; `p_value` is of the sign test."""
+    """How many prefer the first arm, the second, and neither; `p_value` is of the sign test.
+
+    It is None where documents count differently.
+    """
 
     first: int
     second: int
     ties: int
-    p_value: float
+    p_value: float | None
 
 
 @dataclass(frozen=True)
@@ -201,7 +204,7 @@ def _preference(
         None if decided is None else decided.day,
         more,
         None if log.graded else sign_test(values, log.counts),
-        sign_test(sums),
+        replace(sign_test(sums), p_value=None) if log.graded else sign_test(sums),
         test.p_value,
         test.permutations,
         any(look.ahead * _sign(decided) > 0 for look in wider),

@@ -94,7 +94,8 @@ def preference_table(found: Comparison) -> Table:
 def _counts(wins: Wins | None) -> list[Cell | str | None]:
     if wins is None:
         return ["–", "–", "–"]
-    return [f"{wins.first:,}", f"{wins.second:,}", p_in_words(wins.p_value)]
+    p_value = "–" if wins.p_value is None else p_in_words(wins.p_value)
+    return [f"{wins.first:,}", f"{wins.second:,}", p_value]
 
 
 def _exhibits(found: Comparison) -> tuple[Exhibit, ...]:
