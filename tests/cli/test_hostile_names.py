@@ -74,6 +74,8 @@ COMMANDS = [
     ("diagnose", LOG, "--features", FEATURES, "--context", "device", "--out", "[d]"),
     ("propensity", LOG, "--methods", "pbm"),
     ("plan-swaps", LOG, "--out", "[p]", "--precision", "0.9"),
+    ("interleave", "build", "run.csv", "run.csv", "--arms", "[red],\x1b[31m", "--out", "l.parquet"),
+    ("interleave", "read", LOG, "--column", "arm=device", "--out", "[i]"),
     ("index", "pages.jsonl", "--out", "[index]"),
     ("search", "[index]", "cats"),
     ("search", "[index]", "zebra[/x]\x1b"),
@@ -81,6 +83,7 @@ COMMANDS = [
     ("features", "pages.jsonl", "queries.tsv", "--candidates", LOG, "--out", "g.parquet"),
 ]  # fmt: skip
 REFUSED = [
+    ("interleave", "read", LOG, "--column", "arm=device", "--arms", "[red],\x1b[31m"),
     ("judge", LOG, "--out", "judged.qrels", "--by", "pbm"),
     ("diagnose", LOG, "--context", "no\x1b[31m[red]"),
     ("plan-swaps", LOG, "--precision", "[red]\x1b[31m\n"),
@@ -99,8 +102,7 @@ def test_every_command_prints_hostile_names_as_text(folder, command, monkeypatch
         assert is_harmless(err), (words, err)
         assert code == 0 or len(err.strip().splitlines()) == 1, err
     assert "[red]" in command("search", "[index]", "cats")[1]
-    pages = ("[d]/diagnosis.html", "[m]/report.html", "[p]/report.html")
-    for page in map(folder.joinpath, pages):
+    for page in (*folder.glob("*/report.html"), folder / "[d]" / "diagnosis.html"):
         text = page.read_text()
         assert "<script>alert" not in text
         assert is_harmless(text)

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dualrank.data.dataset import Dataset
-from dualrank.data.runs import read_run, write_run
+from dualrank.data.runs import read_rankings, read_run, write_run
 from dualrank.errors import DataError
 
 SCORES = np.array([0.5, -1.25, 1e-7])
@@ -136,3 +136,18 @@ def test_text_that_unpacks_to_far_more_than_it_is_is_refused(tmp_path, monkeypat
     (tmp_path / name).write_bytes(gzip.compress(start + row * 1_000_000))
     with pytest.raises(DataError, match="unpack to more than 200 times their size"):
         read_run(tmp_path / name, data("a", "b", "c"))
+
+
+def test_rankings_of_a_run_are_by_score_and_ties_as_they_stand(tmp_path):
+    (tmp_path / "a.run").write_text(
+        "q1 Q0 x 1 0.5 n\nq1 Q0 y 2 0.9 n\nq2 Q0 x 1 1 n\nq1 Q0 z 3 0.5 n\n"
+    )
+    (tmp_path / "a.csv").write_text("query_id,doc_id,score\nq1,x,0.5\nq1,y,0.9\nq2,x,1\nq1,z,0.5\n")
+    for name in ("a.run", "a.csv"):
+        assert read_rankings(tmp_path / name, 10) == {"q1": ("y", "x", "z"), "q2": ("x",)}
+        assert read_rankings(tmp_path / name, 1) == {"q1": ("y",), "q2": ("x",)}
+    (tmp_path / "b.run").write_text("")
+    with pytest.raises(DataError, match=r"b\.run: the run is empty"):
+        read_rankings(tmp_path / "b.run", 10)
+    with pytest.raises(DataError, match="there is no such file"):
+        read_rankings(tmp_path / "c.run", 10)

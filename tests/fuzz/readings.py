@@ -18,7 +18,8 @@ import numpy as np
 import dualrank as dr
 from dualrank.clicks.users import read_user
 from dualrank.data.qrels import with_qrels
-from dualrank.data.runs import read_run
+from dualrank.data.runs import read_rankings, read_run
+from dualrank.decisions import compare, read_interleaved, read_lists
 from dualrank.errors import DataError, DualrankError, SettingsError
 from dualrank.pages.index import PageIndex
 from dualrank.pages.sources import Unreadable, find_pages
@@ -92,6 +93,26 @@ def ubi(queries: Path, events: Path) -> Any:
     return log(queries, events, event_kinds=kinds, max_bad_share=1.0)
 
 
+def interleavings(path: Path) -> Any:
+    """Lists that were served."""
+    found = read_lists(path)
+    for drawn in found.lists.values():
+        for each in drawn:
+            require(len(set(each.documents)) == len(each.documents), "a document twice")
+            require(np.isfinite(each.credits) & (np.array(each.credits) >= 0), "a credit below 0")
+            require(set(each.arms) <= {*found.making.arms, None}, "an arm that there is not")
+    return sorted((query, list(map(repr, drawn))) for query, drawn in found.lists.items())
+
+
+def interleaved(path: Path) -> Any:
+    """Interleaved sessions, and who is preferred."""
+    found = read_interleaved(path, max_bad_share=1.0)
+    require(np.isfinite(found.credits) & (found.credits >= 0), "a credit that is none")
+    with using(path):
+        compared = compare(found, permutations=9)
+    return found.arms, found.sessions, compared.pairs[0].mean
+
+
 def _dataset(found: dr.Dataset, path: Path, *, missing: bool = False, trusted: bool = False) -> Any:
     """Documents; features may be `missing`, and are not looked at where they are `trusted`."""
     require(np.diff(found.offsets) > 0, "a query without documents")
@@ -131,6 +152,7 @@ def run(path: Path) -> Any:
     """The scores of a run."""
     scores = read_run(path, documents())
     require(scores < np.inf, "a score that is infinite")
+    require([len(top) <= 3 for top in read_rankings(path, 3).values()], "a longer ranking")
     return scores.tolist()
 
 

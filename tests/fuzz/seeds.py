@@ -19,6 +19,7 @@ import dualrank as dr
 from dualrank.data.click_log import PERIOD, Column
 from dualrank.data.log.saved import write_log
 from dualrank.data.runs import write_run
+from dualrank.decisions.interleaving_lists import InterleavedLists, build_lists
 from dualrank.pages.index import PageIndex
 from dualrank.pages.sources import HeldPages
 from dualrank.pages.tokens import Tokeniser
@@ -102,7 +103,17 @@ def exported() -> dr.Model:
 
 def build(folder: Path) -> None:
     """All of them, a folder for each format."""
-    for work in (_logs, _ubi, _tables, _letor, _models, _click_models, _pages, _experiments):
+    for work in (
+        _logs,
+        _ubi,
+        _interleaved,
+        _tables,
+        _letor,
+        _models,
+        _click_models,
+        _pages,
+        _experiments,
+    ):
         work(folder)
 
 
@@ -188,6 +199,47 @@ def _ubi(folder: Path) -> None:
     pairs = zip(actions, [*queries, *events], strict=False)
     records: list[dict[str, Any]] = [line for pair in pairs for line in pair]
     _text(folder, "ubi-bulk", "ubi.ndjson", _lines(records))
+
+
+def interleavings() -> InterleavedLists:
+    """Team drafts of two rankings of every query."""
+    data = documents()
+    rows = data.doc_ids.reshape(5, 4).tolist()
+    names = data.query_ids.tolist()
+    arms = {"old": dict(zip(names, rows, strict=True))}
+    arms["new"] = {query: ranking[::-1] for query, ranking in arms["old"].items()}
+    return build_lists(arms, depth=4, per_query=2)
+
+
+def _interleaved(folder: Path) -> None:
+    lists = interleavings()
+    lists.write(_place(folder, "interleavings", "lists.parquet"))
+    rows: list[dict[str, Any]] = []
+    for session in range(40):
+        query = f"q{session % 5}"
+        each = lists.lists[query][session % 2]
+        for place, (document, arm) in enumerate(zip(each.documents, each.arms, strict=True)):
+            row = {"session_id": f"s{session}", "query_id": query, "doc_id": document}
+            row |= {"position": place + 1, "clicked": (session + place) % 3 == 0, "arm": arm}
+            rows.append(row | {"timestamp": 1.7e9 + 9_000 * session})
+    log = pa.Table.from_pylist(rows)
+    pq.write_table(log, _place(folder, "interleaved-log-parquet", "log.parquet"))
+    _text(folder, "interleaved-log-csv", "log.csv", _csv(log))
+    events = [
+        {
+            "action_name": "click" if row["clicked"] else "impression",
+            "query_id": row["session_id"],
+            "user_query": row["query_id"],
+            "timestamp": "2026-05-16T12:35:00Z",
+            "event_attributes": {
+                "object": {"object_id": row["doc_id"], "search_config": row["arm"]},
+                "position": {"ordinal": row["position"]},
+                "ab_test_id": "one",
+            },
+        }
+        for row in rows
+    ]
+    _text(folder, "interleaved-events", "events.ndjson", _lines(events))
 
 
 def _tables(folder: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from .formats import FORMATS
 
 # Logs are read by a database, which takes some tenths of a second to begin.
-SLOW = [name for name in FORMATS if name.startswith(("log", "ubi"))]
+SLOW = [name for name in FORMATS if name.startswith(("log", "ubi", "interleaved"))]
 QUICK = [name for name in FORMATS if name not in SLOW]
 
 

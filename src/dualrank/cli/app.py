@@ -16,6 +16,7 @@ from dualrank.cli import (
     data_commands,
     diagnose_command,
     export_command,
+    interleave_commands,
     judge_command,
     model_commands,
     pages_commands,
@@ -42,6 +43,10 @@ app = typer.Typer(
 clicks = typer.Typer(
     help="Click models: what users look at and like, read off a log.", no_args_is_help=True
 )
+interleave = typer.Typer(
+    help="Interleaving: two rankers in one list, and which of them users prefer.",
+    no_args_is_help=True,
+)
 reproduce_commands.add_to(app)
 COMMANDS: tuple[Callable[..., None], ...] = (
     data_commands.generate,
@@ -65,6 +70,9 @@ add_command(clicks, clicks_commands.fit)
 add_command(clicks, clicks_commands.compare)
 add_command(clicks, clicks_commands.relevance)
 app.add_typer(clicks, name="clicks")
+add_command(interleave, interleave_commands.build)
+add_command(interleave, interleave_commands.read)
+app.add_typer(interleave, name="interleave")
 
 
 def _print_version(wanted: bool) -> None:

@@ -100,6 +100,7 @@ MODEL = NewFolder(
     "manifest.json:ranker", "propensity.json:examination", "checkpoint*.safetensors", "tensorboard"
 )
 DIAGNOSIS = NewFolder("diagnosis.json:points")
+INTERLEAVING = NewFolder("comparison.json:pairs")
 CURVES = NewFolder("*.json:examination")
 SWAP_PLAN = NewFolder("plan.json:designs")
 EXPERIMENT = NewFolder("*.json:experiment", "unfinished")
@@ -126,7 +127,10 @@ def _files(words: Mapping[str, object]) -> Iterable[Path]:
     Words that may be something else than a path name no folder: after `--method dla --out dla`
     there is one of that name.
     """
-    for name, word in words.items():
+    several = (
+        (n, w) for n, word in words.items() for w in (word if isinstance(word, list) else [word])
+    )
+    for name, word in several:
         if isinstance(word, Path) or (isinstance(word, str) and name in LOGS):
             text = str(word)
             found = [text] if os.path.lexists(text) else glob.glob(text, recursive=True)

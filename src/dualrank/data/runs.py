@@ -55,6 +55,24 @@ def read_run(path: Path, dataset: Dataset) -> NDArray[np.float64]:
     return scores_of_pairs(str(path), rows, dataset)
 
 
+def read_rankings(path: Path, depth: int) -> dict[str, tuple[str, ...]]:
+    """The first `depth` documents of every query of a run file, by score; ties as they stand."""
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file")
+    table = suffix_of_table(path) in TABLE_SUFFIXES
+    found: dict[str, list[tuple[float, str]]] = {}
+    for (query, document), score in _by_pair(
+        str(path), _rows_of_table(path) if table else _rows_of_trec(path)
+    ).items():
+        found.setdefault(query, []).append((-score, document))
+    if not found:
+        raise DataError(f"{path}: the run is empty")
+    return {
+        query: tuple(document for _, document in sorted(rows, key=lambda row: row[0])[:depth])
+        for query, rows in found.items()
+    }
+
+
 def scores_of_pairs(
     where: str, rows: Iterable[tuple[str, tuple[str, str], float | None]], dataset: Dataset
 ) -> NDArray[np.float64]:
