@@ -100,6 +100,7 @@ MODEL = NewFolder(
     "manifest.json:ranker", "propensity.json:examination", "checkpoint*.safetensors", "tensorboard"
 )
 DIAGNOSIS = NewFolder("diagnosis.json:points")
+ESTIMATE = NewFolder("estimate.json:estimates")
 CURVES = NewFolder("*.json:examination")
 EXPERIMENT = NewFolder("*.json:experiment", "unfinished")
 GENERATED = NewFolder()
