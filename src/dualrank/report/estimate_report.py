@@ -8,16 +8,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dualrank.certainty import SURELY
 from dualrank.decisions.counterfactual import Counterfactual, Estimate
 from dualrank.decisions.verdict_of_estimate import verdict_of
-from dualrank.report.estimate_words import ESTIMATORS, ends_kept, estimator_label, metric_terms
-from dualrank.report.figures import FEW, estimates_figure
+from dualrank.report.estimate_grounds import SUPPORT, curve_section, support_section
+from dualrank.report.estimate_words import (
+    ESTIMATORS,
+    ends_kept,
+    estimator_label,
+    in_a_sentence,
+    metric_terms,
+)
 from dualrank.report.interval_figure import Interval, interval_figure, signed
 from dualrank.report.moves_table import moves_section
 from dualrank.report.sheet import Exhibit, Explanation, Section, Sheet
 from dualrank.report.table import Cell, Row, Table
-from dualrank.report.visible import visible
 from dualrank.sentences import counted, listed
 from dualrank.storage import write_text
 
@@ -25,9 +29,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 MAIN, CLICKS = "doubly-robust", "clicks"
-WHERE, PARTS, SUPPORT = "Where clicks fall", "Parts of the traffic", "What the log can tell"
+WHERE, PARTS = "Where clicks fall", "Parts of the traffic"
 LONGEST_NAME = 60
-COLUMNS = ("New", "Old", "Difference", "95% interval", "Relative")
+COLUMNS = ("Difference", "95% interval", "Relative", "New", "Old")
 
 
 def estimate_sheet(
@@ -46,16 +50,18 @@ def estimate_sheet(
     names = list(dict.fromkeys(each.metric for each in found.estimates))
     metrics = metric_terms(names, weighed=events is not None)
     value = metrics[CLICKS][0]
+    figure, by_metric = _by_metric(found, {name: label for name, (label, _) in metrics.items()})
     sections = [
-        _by_estimator(found, value),
-        _by_metric(found, {name: label for name, (label, _) in metrics.items()}),
+        _by_estimator(found, value, figure),
+        by_metric,
         _by_part(found, value),
-        _support(found),
-        _curve(found, value),
+        support_section(found),
+        curve_section(found, value),
         moves_section("Queries that gain most", [move for move in found.moves if move.gain > 0]),
         moves_section("Queries that lose most", [move for move in found.moves if move.gain < 0]),
     ]
     new, old = (ends_kept(name, LONGEST_NAME) for name in (found.new, found.old))
+    old = "what was logged" if old == "logged" else old
     told = {
         **(settings or {}),
         "sessions": found.sessions,
@@ -100,30 +106,26 @@ def show_estimate(sheet: Sheet, console: Console, files: Sequence[Path] = ()) ->
 def _row(label: str, each: Estimate, *, strong: bool = False) -> Row:
     relative = f"{signed(100 * each.difference / each.old, 1)}%" if each.old > 0 else "–"
     cells: tuple[Cell | str, ...] = (
-        Cell(each.new, decimals=4),
-        Cell(each.old, decimals=4),
         signed(each.difference),
         f"{signed(each.low)} to {signed(each.high)}",
         relative,
+        Cell(each.new, decimals=4),
+        Cell(each.old, decimals=4),
     )
     return Row(label, cells, strong=strong)
 
 
 def _table(rows: Sequence[Row], corner: str, remark: str = "") -> Table:
-    kept = ("Difference", "95% interval")
-    main = "Difference"
-    return Table(COLUMNS, tuple(rows), corner, main=main, kept_first=kept, remark=remark)
+    return Table(COLUMNS, tuple(rows), corner, main="Difference", remark=remark)
 
 
 def _interval(label: str, each: Estimate, *, strong: bool = False) -> Interval:
     return Interval(label, each.difference, each.low, each.high, strong)
 
 
-def _by_estimator(found: Counterfactual, value: str) -> Section:
+def _by_estimator(found: Counterfactual, value: str, metrics: Exhibit) -> Section:
     by_name = {
-        each.estimator: each
-        for each in found.estimates
-        if each.metric == CLICKS and not each.part
+        each.estimator: each for each in found.estimates if each.metric == CLICKS and not each.part
     }
     shown = [name for name in (*ESTIMATORS, *by_name) if name in by_name or name in found.refused]
     shown = list(dict.fromkeys(shown))
@@ -134,20 +136,20 @@ def _by_estimator(found: Counterfactual, value: str) -> Section:
             rows.append(_row(label, by_name[name], strong=strong))
             intervals.append(_interval(label, by_name[name], strong=strong))
         else:
-            rows.append(Row(label, (None, None, "refused", None, None), dim=True))
+            rows.append(Row(label, ("refused", None, None, None, None)))
             intervals.append(Interval(label))
     caption = (
-        f"New minus old in {value[0].lower()}{value[1:]}, with 95% intervals over queries. Right of "
-        "the line the new ranker earns more. Estimators assume different things (see below): where "
-        "they agree, none of that matters."
+        f"New minus old in {in_a_sentence(value)}, with 95% intervals over queries. Right of the "
+        "line the new ranker earns more. Estimators assume different things (see below); where "
+        "they agree, only the curve, on which all stand, is left to doubt."
     )
-    heading = f"Difference in {value[0].lower()}{value[1:]}"
-    figure = Exhibit("estimators", partial(interval_figure, intervals, heading), caption, wide=True)
+    heading = f"Difference in {in_a_sentence(value)}"
+    figure = Exhibit("estimators", partial(interval_figure, intervals, heading), caption)
     return Section(
         heading,
         table=_table(rows, "Estimator"),
         file="table.md",
-        exhibits=(figure,),
+        exhibits=(figure, metrics),
         note=_refusals(found.refused),
     )
 
@@ -160,34 +162,31 @@ def _refusals(refused: Mapping[str, str]) -> str:
     return " ".join(f"Refused: {listed(names)}. {_sentence(why)}" for why, names in reasons.items())
 
 
-def _by_metric(found: Counterfactual, labels: Mapping[str, str]) -> Section:
+def _by_metric(found: Counterfactual, labels: Mapping[str, str]) -> tuple[Exhibit, Section]:
+    """The main estimate of every metric, as a figure and as a table."""
     metrics = [
-        (labels[each.metric], each)
+        (labels[name], each)
         for name in labels
         for each in found.estimates
         if (each.metric, each.estimator, each.part) == (name, MAIN, "")
     ]
-    intervals = [_interval(label, each) for label, each in metrics]
+    intervals = [_interval(*each) for each in metrics]
+    draw = partial(interval_figure, intervals, "Difference by metric, doubly robust")
     caption = (
-        "The same by metrics that look at where clicks fall; all by the doubly robust estimate, per "
-        "session, with 95% intervals."
+        "The same by metrics that look at where clicks fall, all per session, by the doubly robust "
+        "estimate."
     )
-    draw = partial(interval_figure, intervals, "Difference by metric")
-    return Section(
-        WHERE,
-        table=_table([_row(*each) for each in metrics], "Doubly robust, per session"),
-        file="table.md",
-        exhibits=(Exhibit("metrics", draw, caption),),
-    )
+    table = _table([_row(*each) for each in metrics], "Doubly robust, per session")
+    return Exhibit("metrics", draw, caption), Section(WHERE, table=table, file="table.md")
 
 
 def _by_part(found: Counterfactual, value: str) -> Section | None:
     if not found.parts:
         return None
     parts = [(ends_kept(each.part, 40), each) for each in found.parts]
-    intervals = [_interval(label, each) for label, each in parts]
+    intervals = [_interval(*each) for each in parts]
     caption = (
-        f"New minus old in {value[0].lower()}{value[1:]}, doubly robust. Head, middle and tail are "
+        f"New minus old in {in_a_sentence(value)}, doubly robust. Head, middle and tail are "
         "the queries of a third of the sessions each, the most frequent first."
     )
     draw = partial(interval_figure, intervals, "Difference by part of the traffic")
@@ -202,95 +201,6 @@ def _by_part(found: Counterfactual, value: str) -> Section | None:
         file="table.md",
         exhibits=(Exhibit("parts", draw, caption),),
     )
-
-
-def _support(found: Counterfactual) -> Section:
-    support = found.support
-    rows = (
-        (
-            "First results ever displayed",
-            f"{support.top:.0%}",
-            "sessions whose first result under the new ranking the log displayed for that query, "
-            "at any position",
-        ),
-        (
-            "Of all that would be examined",
-            f"{support.examined:.0%}",
-            "the rest no click can tell about; with less than 90%, estimates from clicks are "
-            "refused",
-        ),
-        (
-            "Effective number of clicks",
-            f"{support.effective_clicks:,.0f} of {support.clicks:,.0f}",
-            "clicks of equal weight that would tell as much: few of many mean that the new ranking "
-            "shows other things than the log did",
-        ),
-        (
-            "Weight of the ten heaviest",
-            f"{support.heaviest:.1%}",
-            "clicks of all inverse propensity; where it is large, a few users decide",
-        ),
-    )
-    table = Table(
-        ("Found", "What it means"),
-        tuple(Row(label, cells) for label, *cells in _tuples(rows)),
-        corner="Support",
-        words=("What it means",),
-    )
-    return Section(SUPPORT, table=table, file="table.md")
-
-
-def _tuples(rows: Sequence[tuple[str, str, str]]) -> Sequence[Any]:
-    return rows
-
-
-def _curve(found: Counterfactual, value: str) -> Section:
-    main, unit = found[CLICKS], f"{value[0].lower()}{value[1:]}"
-    sure = (
-        "the intervals count what is not known of it"
-        if found.curve_is_counted
-        else "nothing says how sure it is, and the intervals take it to be right"
-    )
-    text = f"The examination that everything stands on was {found.curve_source}; {sure}. "
-    text += " ".join(_against(found)) or "The log says nothing against it."
-    speeds = {"0.5": "half as fast", "1.5": "one and a half times as fast"}
-    rows = [Row("as the curve says", (signed(main.difference),), strong=True)]
-    rows += [
-        Row(speeds.get(power, f"{power} times as fast"), (signed(gap),))
-        for power, gap in found.otherwise.items()
-    ]
-    remark = (
-        "Where the sign changes, the verdict hangs on the curve."
-        if any(gap * main.difference < 0 for gap in found.otherwise.values())
-        else "The sign stays: the verdict does not hang on how fast examination falls off."
-    )
-    table = Table((f"Difference in {unit}",), tuple(rows), "Had examination fallen off", remark=remark)
-    contexts = dict(list(found.curve.by_context.items())[: FEW - 1])
-    curves = {"all sessions" if contexts else "examination": found.curve}
-    curves |= {visible(ends_kept(name, 24)): curve for name, curve in contexts.items()}
-    caption = (
-        "How likely a position is examined, relative to the first. Bars are 95% intervals, where "
-        "they are known."
-    )
-    figure = Exhibit("curve", partial(estimates_figure, curves), caption)
-    return Section("What it hangs on: the curve", text, table=table, exhibits=(figure,))
-
-
-def _against(found: Counterfactual) -> list[str]:
-    """What the log says against the curve, a sentence for each witness."""
-    said = []
-    for each in found.contradicted:
-        how = f"{each.factor:.2f} times ({SURELY} interval {each.low:.2f}–{each.high:.2f})"
-        if each.witness == "features":
-            said.append(
-                f"At position {each.position} there are {how} the clicks that it and the relevance "
-                "told by features explain."
-            )
-        else:
-            said.append(
-                f"By {each.witness}, position {each.position} is examined {how} as often as it says."
-            )
-    return said
 
 
 def _explanations(

@@ -1,4 +1,4 @@
-"""What estimators, metrics and numbers of support are called, and what each means, in a sentence."""
+"""What estimators and metrics are called, and what each means, in a sentence."""
 
 from __future__ import annotations
 
@@ -58,6 +58,15 @@ WEIGHED = {
 def estimator_label(name: str) -> str:
     """The estimator as people write it; one that is not known under its own name."""
     return ESTIMATORS[name][0] if name in ESTIMATORS else name
+
+
+def in_a_sentence(label: str) -> str:
+    """A label that begins with a capital, as part of a sentence.
+
+    >>> in_a_sentence("Clicks per session"), in_a_sentence("DCG of values")
+    ('clicks per session', 'DCG of values')
+    """
+    return label if label[1:2].isupper() else label[:1].lower() + label[1:]
 
 
 def metric_terms(names: list[str], *, weighed: bool) -> dict[str, tuple[str, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dualrank.report.drawing import EDGE, few_ticks, name_rows, new_figure, title, write_at_right
+from dualrank.report.drawing import EDGE, name_rows, new_figure, title, write_at_right
 from dualrank.report.theme import LIGHT
 from dualrank.report.visible import visible
 
@@ -54,7 +54,7 @@ def interval_figure(intervals: Sequence[Interval], heading: str) -> Figure | Non
         label.set_fontweight("bold" if each.strong else "normal")
         if each.value is None:
             label.set_color(LIGHT["muted"])
-    few_ticks(ax, "x")
+    ax.locator_params(axis="x", nbins=4)
     ax.xaxis.set_major_formatter(lambda value, _: "0" if value == 0 else f"{value:+g}")
     title(ax, heading, whole_figure=True)
     return figure

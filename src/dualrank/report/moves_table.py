@@ -41,7 +41,8 @@ def moves_section(title: str, moves: Sequence[Move]) -> Section | None:
         tuple(rows),
         corner="Query",
         words=(NEW, OLD),
-        remark=f"The first {SHOWN} documents of both, with displays and clicks in the log.",
+        remark="In the order of what all sessions of the query gain or lose together. Of both the "
+        f"first {SHOWN} documents are shown; estimate.json has more.",
     )
     return Section(title, table=table, file="queries.md")
 
