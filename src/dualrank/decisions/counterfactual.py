@@ -435,18 +435,15 @@ def _parts(log: ClickLog, context: str | None) -> list[tuple[str, Traffic]]:
     third = np.empty(len(of_query), dtype=np.int64)
     third[order] = np.minimum((share - of_query[order] / of_query.sum()) * 3, 2).astype(np.int64)
     of_row = third[log.lists.queries[log.list_of]]
-    parts = []
-    for number, name in enumerate(("head", "middle", "tail")):
-        rows = of_row == number
-        if len(np.unique(log.lists.queries[log.list_of[rows]])) >= FEWEST_QUERIES:
-            parts.append((f"{name} queries", Traffic.of(log, context, rows)))
+    chosen = [(f"{name} queries", of_row == i) for i, name in enumerate(("head", "middle", "tail"))]
     for column_name, column in log.columns.items():
         if column_name == PERIOD:
             continue
         sessions = np.bincount(column.codes, log.counts, len(column.names))
         for code in np.argsort(-sessions, kind="stable")[:MOST_PARTS]:
-            if sessions[code] > 0:
-                rows = column.codes == code
-                traffic = Traffic.of(log, context, rows)
-                parts.append((f"{column_name}={column.names[code]}", traffic))
-    return parts
+            chosen.append((f"{column_name}={column.names[code]}", column.codes == code))
+    return [
+        (name, Traffic.of(log, context, rows))
+        for name, rows in chosen
+        if len(np.unique(log.lists.queries[log.list_of[rows]])) >= FEWEST_QUERIES
+    ]
