@@ -207,9 +207,9 @@ def other_names(table):
 
 def test_a_log_that_cannot_tell_is_one_sentence(estimate, folder):
     logs = {
-        changed(folder, "unclicked.parquet", clicked=not_clicked): "no",
+        changed(folder, "unclicked.parquet", clicked=not_clicked): "none of the 8000 sessions has",
         changed(folder, "few.parquet", keep=of_few_queries): "need 10 at least",
-        changed(folder, "elsewhere.parquet", doc_id=other_names): "train.txt",
+        changed(folder, "elsewhere.parquet", doc_id=other_names): "no document of the log has features",
     }
     for log, sentence in logs.items():
         refused(estimate(log, "--model", "good.run", "--propensity", "curve.json"), sentence)
@@ -219,21 +219,21 @@ def test_features_without_what_was_displayed_are_one_sentence(estimate, folder, 
     lines = (folder / "train.txt").read_text().splitlines(keepends=True)
     Path(tmp_path / "part.txt").write_text("".join(lines[: len(lines) // 2]))
     words = ("log.parquet", "--model", "good.run", "--features", tmp_path / "part.txt")
-    refused(estimate(*words), "part.txt")
+    refused(estimate(*words), "document without features")
 
 
 def test_a_model_of_other_features_is_one_sentence(estimate, folder, tmp_path):
     table = {"query_id": ["1", "1"], "doc_id": ["a", "b"], "x": [0.0, 1.0], "y": [1.0, 2.0]}
     pq.write_table(pa.table(table), tmp_path / "other.parquet")
     words = ("log.parquet", "--model", "new", "--features", tmp_path / "other.parquet")
-    refused(estimate(*words), "features")
+    refused(estimate(*words), "2 features; expected 32")
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (("--model", "good.run", "--propensity", "harvest"), "--propensity harvest is neither a"),
-        (("--model", "logged"), "--model is the new ranking"),
+        (("--model", "logged"), "what was logged is the old ranking"),
         (("--model", "absent"), "absent: there is no such file or model directory"),
         (("--model", "good.run", "--against", "absent"), "absent: there is no such file"),
         (("--model", "flat.csv"), "flat.csv gives every document the same score"),

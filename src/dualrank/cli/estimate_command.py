@@ -95,7 +95,9 @@ def estimate(
 
     weights = weights_of(event)
     if model == LOGGED:
-        raise SettingsError("--model is the new ranking, and what was logged is the old one")
+        raise SettingsError(
+            "--model logged: what was logged is the old ranking; give a model directory or a run"
+        )
     new, old = _model(model), _model(against)
     contexts = (*options.contexts, *_context_of(propensity, new))
     kinds = tuple(weights or ())
