@@ -170,7 +170,9 @@ def test_curves_by_context_bring_their_column(estimate, tmp_path):
     words = ("log.parquet", "--model", "good.run", "--only-displayed", "--json")
     code, out, err = estimate(*words, "--propensity", tmp_path / "curves.json")
     assert code == 0, err
-    assert {"device=phone", "device=desk"} <= {each["part"] for each in json.loads(out)["estimates"]}
+    assert {"device=phone", "device=desk"} <= {
+        each["part"] for each in json.loads(out)["estimates"]
+    }
 
 
 def test_a_curve_that_ends_early_is_said_to(estimate, tmp_path):
@@ -209,7 +211,9 @@ def test_a_log_that_cannot_tell_is_one_sentence(estimate, folder):
     logs = {
         changed(folder, "unclicked.parquet", clicked=not_clicked): "none of the 8000 sessions has",
         changed(folder, "few.parquet", keep=of_few_queries): "need 10 at least",
-        changed(folder, "elsewhere.parquet", doc_id=other_names): "no document of the log has features",
+        changed(
+            folder, "elsewhere.parquet", doc_id=other_names
+        ): "no document of the log has features",
     }
     for log, sentence in logs.items():
         refused(estimate(log, "--model", "good.run", "--propensity", "curve.json"), sentence)
