@@ -15,6 +15,8 @@ from .data.lists import top_lists as top_lists
 from .data.log.log_options import LogOptions as LogOptions
 from .data.log.read_log import read_log as read_log
 from .data.public_sets import load_public as load_public
+from .decisions.counterfactual import Counterfactual as Counterfactual
+from .decisions.estimate_rankers import estimate as estimate
 from .diagnostics.diagnosis import Diagnosis as Diagnosis
 from .diagnostics.diagnosis import diagnose as diagnose
 from .engines.judgements import Judgements as Judgements

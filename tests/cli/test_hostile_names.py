@@ -18,7 +18,7 @@ NAMES = [
     "\x9b31mf", "\u202egnp.exe", "\u2066g", "h\x00i", "=1+2", "+3", "-4", "@5", "\tj",
     "<script>alert(1)</script>", "'><b>", "$x^$", "{task}", "%s%d",
 ]  # fmt: skip
-QUERIES = NAMES[:6]
+QUERIES = NAMES[:12]
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
             shown = NAMES[turn % 5 :] + NAMES[: turn % 5]
             for position, document in enumerate(shown[:6], start=1):
                 clicked = (turn + position) % 4 == 0
-                rows.append((f"s{session}", query, document, position, clicked, query))
+                rows.append((f"s{session}", query, document, position, clicked, NAMES[turn % 6]))
             session += 1
     columns = ("session_id", "query_id", "doc_id", "position", "clicked", "device")
     table = pa.table(dict(zip(columns, zip(*rows, strict=True), strict=True)))
@@ -66,6 +66,8 @@ COMMANDS = [
     ("rank", "[m]", FEATURES, "--out", "run.csv"),
     ("evaluate", "[m]", FEATURES, "--metrics", "ndcg@3"),
     ("evaluate", "[m]", FEATURES, "--displayed", LOG, "--against", "run.csv"),
+    ("estimate", LOG, "--model", "run.csv", "--features", FEATURES, "--context", "device",
+     "--propensity", "harvested", "--only-displayed", "--out", "[e]"),
     ("export", "[m]", "--to", "opensearch", "--out", "[engine].json"),
     ("clicks", "fit", LOG, "--out", "ubm.parquet"),
     ("clicks", "compare", LOG, "--models", "pbm,ubm"),
@@ -102,7 +104,8 @@ def test_every_command_prints_hostile_names_as_text(folder, command, monkeypatch
         assert is_harmless(err), (words, err)
         assert code == 0 or len(err.strip().splitlines()) == 1, err
     assert "[red]" in command("search", "[index]", "cats")[1]
-    for page in (*folder.glob("*/report.html"), folder / "[d]" / "diagnosis.html"):
+    pages = ("[d]/diagnosis.html", "[e]/queries.md")
+    for page in (*folder.glob("*/report.html"), *map(folder.joinpath, pages)):
         text = page.read_text()
         assert "<script>alert" not in text
         assert is_harmless(text)

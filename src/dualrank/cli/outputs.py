@@ -101,6 +101,7 @@ MODEL = NewFolder(
 )
 DIAGNOSIS = NewFolder("diagnosis.json:points")
 INTERLEAVING = NewFolder("comparison.json:pairs")
+ESTIMATE = NewFolder("estimate.json:estimates")
 CURVES = NewFolder("*.json:examination")
 SWAP_PLAN = NewFolder("plan.json:designs")
 EXPERIMENT = NewFolder("*.json:experiment", "unfinished")

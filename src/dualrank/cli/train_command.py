@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dualrank.cli.event_option import Events, weights_of
 from dualrank.cli.options import Without, imports
 from dualrank.cli.outputs import MODEL
 from dualrank.cli.terminal import (
@@ -76,15 +77,7 @@ def train(
         str | None,
         typer.Option(help="The loss of corrected labels: softmax, pairwise or lambdarank."),
     ] = None,
-    event: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--event",
-            metavar="KIND=WEIGHT",
-            help="What an event is worth: click=1, purchase=5. Repeatable; a click is 1 unless "
-            "said.",
-        ),
-    ] = None,
+    event: Events = None,
     validation: Annotated[
         str, typer.Option(help="The share of queries held out, or judged data with grades.")
     ] = "0.1",
@@ -142,7 +135,7 @@ def train(
         click_model=click_model,
         min_sessions=min_sessions,
         loss=loss,
-        events=_weights(event),
+        events=weights_of(event),
         validation=_share_or_file(validation),
         scaling=scaling,
         reading=reading,
@@ -207,20 +200,6 @@ def _curve_context(
             "have curves of their own"
         )
     return contexts[0]
-
-
-def _weights(texts: list[str] | None) -> dict[str, float] | None:
-    """Kinds of events with what each is worth."""
-    weights = {}
-    for text in texts or ():
-        kind, _, weight = text.rpartition("=")
-        try:
-            weights[kind] = float(weight)
-        except ValueError:
-            kind = ""
-        if not kind:
-            raise SettingsError(f"--event takes KIND=WEIGHT, such as purchase=5, not {text!r}")
-    return weights or None
 
 
 def _share_or_file(text: str) -> Path | float:

@@ -1,7 +1,7 @@
 from .always_valid import always_valid_radius as always_valid_radius
 from .counterfactual import Counterfactual as Counterfactual
 from .counterfactual import Estimate as Estimate
-from .counterfactual import estimate as estimate
+from .estimate_rankers import estimate as estimate
 from .interleaving import Interleaving as Interleaving
 from .interleaving import team_draft as team_draft
 from .interleaving import team_drafts as team_drafts

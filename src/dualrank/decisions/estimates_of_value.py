@@ -125,7 +125,8 @@ class Robust:
 
 def values_of(sums: GroupSums, fit: Fit, draws: Floats, t: int) -> dict[str, Values]:
     """Every estimate of target t but the doubly robust one."""
-    sessions = draws @ sums.sessions[t]
+    # A resample may hold no session of a small part; it counts as one that earns nothing.
+    sessions = np.maximum(draws @ sums.sessions[t], 1e-12)
 
     def both(name: str) -> Floats:
         base = sums.base[name][t]
@@ -139,7 +140,12 @@ def values_of(sums: GroupSums, fit: Fit, draws: Floats, t: int) -> dict[str, Val
         return fit.bias(slope[0] - slope[1]) / float(sums.sessions[t].sum())
 
     plain = both(IPS)
-    share = np.stack([(draws @ sums.supported[t, s]) / (draws @ sums.worth[t, s]) for s in (0, 1)])
+    share = np.stack(
+        [
+            (draws @ sums.supported[t, s]) / np.maximum(draws @ sums.worth[t, s], 1e-12)
+            for s in (0, 1)
+        ]
+    )
     return {
         DIRECT: Values(both(DIRECT), bias(DIRECT)),
         IPS: Values(plain),

@@ -18,6 +18,9 @@ from .drawing import name_rows as name_rows
 from .drawing import new_figure as new_figure
 from .drawing import title as title
 from .drawing import write_at_right as write_at_right
+from .estimate_report import estimate_sheet as estimate_sheet
+from .estimate_report import show_estimate as show_estimate
+from .estimate_report import write_estimate as write_estimate
 from .figures import learning_curve_figure as learning_curve_figure
 from .figures import lines_figure as lines_figure
 from .figures import log_scale as log_scale

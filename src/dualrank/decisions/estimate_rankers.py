@@ -1,0 +1,90 @@
+"""`estimate`: what a new ranker would have earned on the logged queries, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from dualrank.clicks.models.counting import require_countable, require_skips
+from dualrank.data.click_log import ClickLog
+from dualrank.data.dataset import Dataset
+from dualrank.data.inputs import log_and_dataset
+from dualrank.decisions.counterfactual import Counterfactual
+from dualrank.decisions.curve_choice import choose_curve
+from dualrank.decisions.estimating import FEWEST_QUERIES, RESAMPLES, Progress, Work
+from dualrank.decisions.given_rankings import LOGGED, scores_of, unseen_queries
+from dualrank.errors import DataError, SettingsError
+from dualrank.learning.event_values import event_weights
+from dualrank.propensity.propensity import Propensity
+
+
+def estimate(
+    log: ClickLog | Any,
+    model: Any,
+    features: Dataset | Any,
+    *,
+    against: Any = LOGGED,
+    propensity: Propensity | str | Path | None = None,
+    events: Mapping[str, float] | None = None,
+    only_displayed: bool = False,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Counterfactual:
+    """What `model` would have earned on the queries of a log, compared with what `against` would.
+
+    Both are models, their directories, run files of any engine, or scores of all documents;
+    `against` may be "logged": what the log displayed. `propensity` is a curve, a file of one,
+    "harvested" from documents that the log shows at several positions, or "dla", the one that the
+    model learned (or that is learned for the purpose); without it the log decides. `events` weigh
+    kinds of events beside clicks. With `only_displayed` a ranking orders those documents alone that
+    the log displayed for the query, as a re-ranker does.
+
+    Intervals are over queries. See `decisions.estimates_of_value` for the estimators.
+    """
+    weights = event_weights(events)
+    if resamples < 2:
+        raise SettingsError(f"resamples={resamples}: an interval needs two or more")
+    log, dataset = log_and_dataset(log, features)
+    assert dataset is not None
+    _check(log, dataset)
+    new = scores_of(model, dataset, "the new ranking")
+    if new.scores is None:
+        raise SettingsError("the new ranking is what was logged: there is nothing to estimate")
+    old = scores_of(against, dataset, "the old ranking")
+    if new.name == old.name:
+        old = replace(old, name=f"{old.name} (old)")
+    log, notes = unseen_queries(log, dataset, (new, old))
+    log = log.take_lists(np.flatnonzero(log.sessions_per_list))
+    _check_queries(log)
+    curve = choose_curve(propensity, log, dataset, new.model, seed, progress)
+    work = Work(log, dataset, new, old, curve, weights, only_displayed, seed, tuple(notes))
+    # Thousands of small products, which threads on busy cores make several times slower.
+    with threadpool_limits(1, "blas"):
+        return work.result(resamples, progress)
+
+
+def _check(log: ClickLog, dataset: Dataset) -> None:
+    require_countable(log)
+    require_skips(log)
+    if log.lists.documents.max(initial=-1) >= dataset.document_count:
+        raise DataError(
+            f"the log shows documents that {dataset.source} does not have; give the features of "
+            "all that was displayed"
+        )
+    if not log.clicks.any():
+        raise DataError(f"none of the {log.sessions} sessions has a click: nothing can be told")
+
+
+def _check_queries(log: ClickLog) -> None:
+    queries = len(np.unique(log.lists.queries[log.list_of]))
+    if queries < FEWEST_QUERIES:
+        raise DataError(
+            f"there are clicks on {queries} queries to judge by; intervals over queries need "
+            f"{FEWEST_QUERIES} at least"
+        )

@@ -1,0 +1,245 @@
+"""The page that decides: what a new ranker would earn, how sure that is, and what it hangs on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dualrank.decisions.counterfactual import Counterfactual, Estimate
+from dualrank.decisions.verdict_of_estimate import verdict_of
+from dualrank.report.estimate_grounds import SUPPORT, curve_section, support_section
+from dualrank.report.estimate_words import (
+    ESTIMATORS,
+    ends_kept,
+    estimator_label,
+    in_a_sentence,
+    metric_terms,
+)
+from dualrank.report.interval_figure import Interval, interval_figure, signed
+from dualrank.report.moves_table import moves_section
+from dualrank.report.sheet import Exhibit, Explanation, Section, Sheet
+from dualrank.report.table import Cell, Row, Table
+from dualrank.sentences import counted, listed
+from dualrank.storage import write_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+MAIN, CLICKS = "doubly-robust", "clicks"
+WHERE, PARTS = "Where clicks fall", "Parts of the traffic"
+LONGEST_NAME = 60
+COLUMNS = ("Difference", "95% interval", "Relative", "New", "Old")
+
+
+def estimate_sheet(
+    found: Counterfactual,
+    *,
+    events: Mapping[str, float] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    command: str = "",
+    typed: Callable[[str], str] = str,
+) -> Sheet:
+    """The verdict, then all that it was made of.
+
+    `events` are the weights that were asked for, if any; `typed` turns settings that a sentence
+    names into what a reader would type.
+    """
+    names = list(dict.fromkeys(each.metric for each in found.estimates))
+    metrics = metric_terms(names, weighed=events is not None)
+    value = metrics[CLICKS][0]
+    figure, by_metric = _by_metric(found, {name: label for name, (label, _) in metrics.items()})
+    sections = [
+        _by_estimator(found, value, figure),
+        by_metric,
+        _by_part(found, value),
+        support_section(found),
+        curve_section(found, value),
+        moves_section("Queries that gain most", [move for move in found.moves if move.gain > 0]),
+        moves_section("Queries that lose most", [move for move in found.moves if move.gain < 0]),
+    ]
+    new, old = (ends_kept(name, LONGEST_NAME) for name in (found.new, found.old))
+    old = "what was logged" if old == "logged" else old
+    told = {
+        **(settings or {}),
+        "sessions": found.sessions,
+        "queries": found.queries,
+        "curve": found.curve_source,
+        **({} if events is None else {"events": dict(events)}),
+    }
+    return Sheet(
+        f"Would {new} earn more than {old}?",
+        summary=" · ".join(
+            [
+                counted(found.sessions, "sessions"),
+                counted(found.queries, "queries"),
+                f"examination {found.curve_source}",
+            ]
+        ),
+        verdict=tuple(typed(each) for each in verdict_of(found).sentences),
+        sections=tuple(each for each in sections if each is not None),
+        explanations=_explanations(list(metrics.values()), found),
+        settings=told,
+        command=command,
+        numbers="estimate.json",
+    )
+
+
+def write_estimate(found: Counterfactual, sheet: Sheet, directory: Path) -> list[Path]:
+    """`report.html` with its tables and figures, and `estimate.json`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    numbers = directory / "estimate.json"
+    write_text(numbers, found.to_json())
+    return [*sheet.write(directory), numbers]
+
+
+def show_estimate(sheet: Sheet, console: Console, files: Sequence[Path] = ()) -> None:
+    """Print the verdict, and under it the tables that are short; the others are in the page."""
+    replace(sheet, sections=()).show(console)
+    first, *others = sheet.sections
+    brief = [each for each in others if each.title in (WHERE, PARTS, SUPPORT)]
+    replace(sheet, verdict=(), sections=(first, *brief)).show(console, files)
+
+
+def _row(label: str, each: Estimate, *, strong: bool = False) -> Row:
+    relative = f"{signed(100 * each.difference / each.old, 1)}%" if each.old > 0 else "–"
+    cells: tuple[Cell | str, ...] = (
+        signed(each.difference),
+        f"{signed(each.low)} to {signed(each.high)}",
+        relative,
+        Cell(each.new, decimals=4),
+        Cell(each.old, decimals=4),
+    )
+    return Row(label, cells, strong=strong)
+
+
+def _table(rows: Sequence[Row], corner: str, remark: str = "") -> Table:
+    return Table(COLUMNS, tuple(rows), corner, main="Difference", remark=remark)
+
+
+def _interval(label: str, each: Estimate, *, strong: bool = False) -> Interval:
+    return Interval(label, each.difference, each.low, each.high, strong)
+
+
+def _by_estimator(found: Counterfactual, value: str, metrics: Exhibit) -> Section:
+    by_name = {
+        each.estimator: each for each in found.estimates if each.metric == CLICKS and not each.part
+    }
+    shown = [name for name in (*ESTIMATORS, *by_name) if name in by_name or name in found.refused]
+    shown = list(dict.fromkeys(shown))
+    rows, intervals = [], []
+    for name in shown:
+        label, strong = estimator_label(name), name == MAIN
+        if name in by_name:
+            rows.append(_row(label, by_name[name], strong=strong))
+            intervals.append(_interval(label, by_name[name], strong=strong))
+        else:
+            rows.append(Row(label, ("refused", None, None, None, None)))
+            intervals.append(Interval(label))
+    caption = (
+        f"New minus old in {in_a_sentence(value)}, with 95% intervals over queries. Right of the "
+        "line the new ranker earns more. Estimators assume different things (see below); where "
+        "they agree, only the curve, on which all stand, is left to doubt."
+    )
+    heading = f"Difference in {in_a_sentence(value)}"
+    figure = Exhibit("estimators", partial(interval_figure, intervals, heading), caption)
+    return Section(
+        heading,
+        table=_table(rows, "Estimator"),
+        file="table.md",
+        exhibits=(figure, metrics),
+        note=_refusals(found.refused),
+    )
+
+
+def _refusals(refused: Mapping[str, str]) -> str:
+    """Estimators that the log does not allow, by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for name, why in refused.items():
+        reasons.setdefault(why, []).append(estimator_label(name))
+    return " ".join(f"Refused: {listed(names)}. {_sentence(why)}" for why, names in reasons.items())
+
+
+def _by_metric(found: Counterfactual, labels: Mapping[str, str]) -> tuple[Exhibit, Section]:
+    """The main estimate of every metric, as a figure and as a table."""
+    metrics = [
+        (labels[name], each)
+        for name in labels
+        for each in found.estimates
+        if (each.metric, each.estimator, each.part) == (name, MAIN, "")
+    ]
+    intervals = [_interval(*each) for each in metrics]
+    draw = partial(interval_figure, intervals, "Difference by metric, doubly robust")
+    caption = (
+        "The same by metrics that look at where clicks fall, all per session, by the doubly robust "
+        "estimate."
+    )
+    table = _table([_row(*each) for each in metrics], "Doubly robust, per session")
+    return Exhibit("metrics", draw, caption), Section(WHERE, table=table, file="table.md")
+
+
+def _by_part(found: Counterfactual, value: str) -> Section | None:
+    if not found.parts:
+        return None
+    parts = [(ends_kept(each.part, 40), each) for each in found.parts]
+    intervals = [_interval(*each) for each in parts]
+    caption = (
+        f"New minus old in {in_a_sentence(value)}, doubly robust. Head, middle and tail are "
+        "the queries of a third of the sessions each, the most frequent first."
+    )
+    draw = partial(interval_figure, intervals, "Difference by part of the traffic")
+    remark = (
+        "One interval in twenty is wrong: of many parts, some look different by chance."
+        if len(parts) > 3
+        else ""
+    )
+    return Section(
+        PARTS,
+        table=_table([_row(*each) for each in parts], f"{value}, doubly robust", remark),
+        file="table.md",
+        exhibits=(Exhibit("parts", draw, caption),),
+    )
+
+
+def _explanations(
+    metrics: Sequence[tuple[str, str]], found: Counterfactual
+) -> tuple[Explanation, ...]:
+    shown = {each.estimator for each in found.estimates} | set(found.refused)
+    return (
+        Explanation(
+            "The verdict",
+            "Better or worse where the interval of the doubly robust difference lies on one side "
+            "of zero. Otherwise, and where too little of what the new ranker shows was ever "
+            "displayed, or the log contradicts the curve and the sign hangs on it, it cannot be "
+            "told.",
+        ),
+        Explanation(
+            "Estimators",
+            terms=[text for name, text in ESTIMATORS.items() if name in shown],
+        ),
+        Explanation("Metrics", terms=metrics),
+        Explanation(
+            "Intervals",
+            "Queries are drawn anew with replacement, both rankings on the same sessions, and the "
+            "model of relevance is fitted again each time; every query is judged by a model that "
+            "was fitted to others. What is not known of the curve widens them, where it says how "
+            "sure it is.",
+        ),
+        Explanation(
+            "What it cannot show",
+            "Clicks are what is counted: whether a clicked result satisfied, or how users would "
+            "change their ways once all results are other ones, no log tells. An experiment does.",
+        ),
+        Explanation(
+            "Queries that move",
+            "The gain of a single query rests on few clicks and on the model: these are for "
+            "reading, not for counting. Each document stands with how often the log displayed it "
+            "for this query, and how often it was clicked.",
+        ),
+    )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."

@@ -1,0 +1,168 @@
+"""The page of an estimate: the verdict on top, nothing hidden, and names as text."""
+
+import re
+import unicodedata
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dualrank.decisions.counterfactual import Counterfactual, Estimate
+from dualrank.decisions.curve_checks import Contradiction
+from dualrank.decisions.moves import Move, Placed
+from dualrank.decisions.support import Support
+from dualrank.propensity.propensity import Propensity
+from dualrank.report.estimate_report import estimate_sheet, write_estimate
+from dualrank.report.estimate_words import ends_kept
+from dualrank.report.interval_figure import Interval, interval_figure
+
+HOSTILE = "<script>alert(1)</script>[red]\x1b[31m\u202e$x^$|a\nb"
+
+
+def value(difference, metric="clicks", estimator="doubly-robust", part="", half=0.01):
+    low, high = difference - half, difference + half
+    return Estimate(metric, estimator, 0.5 + difference, 0.5, difference, low, high, part)
+
+
+def move(query, gain):
+    new = (Placed("d1", 40, 3.0, 0.2), Placed(HOSTILE * 5, 0, 0.0, 0.1), Placed("d3", 9, 1.0, 0.1))
+    return Move(query, 1_234, gain, new, (Placed("d9", 7, 0.0, 0.05),))
+
+
+@pytest.fixture
+def found():
+    """An estimate of everything, with hostile names."""
+    metrics = ("clicks", "dcg", "precision@1", "first-click")
+    others = ("direct", "ips", "self-normalised", "clipped", "affine")
+    return Counterfactual(
+        new="new.run",
+        old="logged",
+        estimates=(
+            *(value(0.03, metric) for metric in metrics),
+            *(value(-0.02, "clicks", name) for name in others),
+            value(0.04, part="head queries"),
+            value(0.0, part=f"device={HOSTILE}"),
+        ),
+        support=Support(0.97, 0.95, 5_000.0, 1_200.0, 0.02),
+        refused={},
+        curve=Propensity.of(1 / np.arange(1, 6)),
+        curve_source="harvested",
+        curve_is_counted=True,
+        contradicted=(),
+        otherwise={"0.5": 0.01, "1.5": 0.05},
+        mended=0.3,
+        disagreement=1.0,
+        moves=(move("q1", 0.5), move(HOSTILE, -0.25)),
+        sessions=10_000,
+        queries=300,
+    )
+
+
+def words_of(sheet):
+    """The words of a page; figures, which take their time, are left out."""
+    sections = tuple(replace(each, exhibits=()) for each in sheet.sections)
+    page = replace(sheet, sections=sections).html()
+    return " ".join(re.sub(r"<[^>]*>", " ", page).split())
+
+
+def test_the_verdict_stands_before_every_number(found):
+    text = words_of(estimate_sheet(found))
+    verdict = "new.run is better than logged: +0.0300 clicks per session"
+    assert text.index(verdict) < text.index("Doubly robust")
+    assert "Another estimator says the opposite" in text
+
+
+def test_every_estimator_is_drawn_tabulated_and_explained(found):
+    page = estimate_sheet(found).html()
+    for label in ("Doubly robust", "Direct", "Inverse propensity", "Clipped", "Affine"):
+        # A row of the table, a row of the figure, and what it assumes.
+        assert page.count(f">{label}<") >= 3
+
+
+def test_a_refused_estimator_is_named_with_its_reason(found):
+    why = "31% of what new.run shows, as far as it would be looked at, was never displayed"
+    kept = tuple(each for each in found.estimates if each.estimator in ("doubly-robust", "direct"))
+    refused = dict.fromkeys(("ips", "clipped"), why)
+    support = replace(found.support, examined=0.69)
+    text = words_of(
+        estimate_sheet(replace(found, estimates=kept, refused=refused, support=support))
+    )
+    assert f"Refused: Inverse propensity, Clipped. {why}." in text
+    assert "All that would be examined failed" in text
+    assert text.count(" refused ") == 2
+    assert "Affine" not in text
+
+
+def test_what_the_curve_decides_is_said(found):
+    text = words_of(estimate_sheet(found))
+    assert "The log says nothing against it." in text
+    assert "The sign stays" in text
+    against = (
+        Contradiction("documents shown at several positions", 4, 1.8, 1.4, 2.3),
+        Contradiction("features", 7, 0.5, 0.4, 0.6),
+    )
+    doubted = replace(found, contradicted=against, otherwise={"0.5": -0.01, "1.5": 0.05})
+    text = words_of(estimate_sheet(doubted))
+    assert "Where the sign changes, the verdict hangs on the curve." in text
+    assert "position 4 is examined 1.80 times" in text
+    assert "At position 7 there are 0.50 times" in text
+    unsure = replace(found, curve_is_counted=False)
+    assert "nothing says how sure it is" in words_of(estimate_sheet(unsure))
+
+
+def test_queries_stand_with_their_documents_under_both(found):
+    text = words_of(estimate_sheet(found))
+    gain, lose = text.index("Queries that gain most"), text.index("Queries that lose most")
+    assert gain < text.index("q1 1,234 +0.500 d1 (40 displayed, 3 clicked) d9 (7 displayed") < lose
+    assert "(never displayed)" in text
+    assert "−0.250" in text[lose:]
+    still = estimate_sheet(replace(found, moves=found.moves[:1]))
+    assert "Queries that lose most" not in [section.title for section in still.sections]
+
+
+def test_sentences_are_in_the_words_of_the_reader(found):
+    lost = replace(found, support=replace(found.support, examined=0.5))
+    assert "only_displayed=True" in estimate_sheet(lost).verdict[0]
+    typed = estimate_sheet(lost, typed=lambda text: text.replace("only_displayed=True", "typed"))
+    assert "only_displayed" not in words_of(typed)
+
+
+def test_weighed_events_are_values(found):
+    linear = tuple(each for each in found.estimates if each.metric != "first-click")
+    weighed = replace(found, estimates=linear)
+    text = words_of(estimate_sheet(weighed, events={"purchase": 5.0}))
+    assert "Difference in value per session" in text
+    assert "purchase 5" in text
+
+
+def test_names_are_text_in_the_page_in_tables_and_in_figures(found, tmp_path):
+    hostile = replace(
+        found, new=HOSTILE, refused={"ips": f"because of {HOSTILE}"}, notes=(HOSTILE,)
+    )
+    written = write_estimate(hostile, estimate_sheet(hostile, command=HOSTILE), tmp_path / "d")
+    for path in written:
+        text = path.read_text()
+        if path.suffix != ".json":
+            assert "<script>alert" not in text, path
+        controls = [c for c in text if unicodedata.category(c) in ("Cc", "Cs") and c != "\n"]
+        assert not controls, path
+    page = (tmp_path / "d" / "report.html").read_text()
+    assert "\u202e" not in page
+    # An id of two hundred characters does not stand there whole.
+    assert HOSTILE.replace("<", "&lt;") * 2 not in page
+
+
+def test_long_names_keep_both_ends():
+    assert ends_kept("https://example.org/" + "x" * 100 + "/the-end.html") == (
+        "https://example.org/xxxxx…x/the-end.html"
+    )
+
+
+def test_intervals_tell_sides_apart_without_colour():
+    sides = [Interval("a", 1, 0.5, 1.5), Interval("b", -1, -2, -0.5), Interval("c", 0, -1, 1)]
+    assert len({each.look for each in sides}) == 3
+    assert len({marker for _, marker in (each.look for each in sides)}) == 3
+    figure = interval_figure([*sides, Interval("d")], "Difference")
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert labels == ["d", "c", "b", "a"]
+    assert interval_figure([Interval("d")], "Difference") is None
