@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from dualrank.certainty import LEVEL
+from dualrank.certainty import LEVEL, alarm_errors
 from dualrank.corrections.click_regression import regress_clicks
 from dualrank.corrections.correction import curves_by_context
 from dualrank.data.click_log import PERIOD, ClickLog
@@ -232,7 +232,7 @@ class Work:
         if AFFINE in refused or self.events is not None:
             return []
         slope = slope_along_the_list(judging.log, judged.model)
-        if slope is None or not slope.growth > quantile * slope.error:
+        if slope is None or not slope.growth > alarm_errors() * slope.error:
             return []
         found = regress_clicks(judging.log, basis.values[:, 1:], seed=self.seed)
         effect = PositionEffect(
