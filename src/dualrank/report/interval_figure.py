@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dualrank.report.drawing import EDGE, name_rows, new_figure, title, write_at_right
 from dualrank.report.theme import LIGHT
@@ -44,8 +44,9 @@ def interval_figure(intervals: Sequence[Interval], heading: str) -> Figure | Non
             write_at_right(ax, y, "refused")
             continue
         color, marker = each.look
-        line: dict[str, Any] = {"color": LIGHT[color], "solid_capstyle": "round"}
-        ax.plot([each.low, each.high], [y, y], lw=3.2 if each.strong else 2, zorder=3, **line)
+        width = 3.2 if each.strong else 2
+        ends = ([each.low, each.high], [y, y])
+        ax.plot(*ends, lw=width, zorder=3, color=LIGHT[color], solid_capstyle="round")
         size = 9.5 if each.strong else 7
         ax.plot([each.value], [y], marker, color=LIGHT[color], ms=size, zorder=4, **EDGE)
         write_at_right(ax, y, signed(each.value), bold=each.strong)
