@@ -67,7 +67,7 @@ COMMANDS = [
     ("evaluate", "[m]", FEATURES, "--metrics", "ndcg@3"),
     ("evaluate", "[m]", FEATURES, "--displayed", LOG, "--against", "run.csv"),
     ("estimate", LOG, "--model", "run.csv", "--features", FEATURES, "--context", "device",
-     "--propensity", "harvested", "--only-displayed", "--out", "[e]"),
+     "--propensity", "harvested", "--only-displayed", "--resamples", 50, "--out", "[e]"),
     ("export", "[m]", "--to", "opensearch", "--out", "[engine].json"),
     ("clicks", "fit", LOG, "--out", "ubm.parquet"),
     ("clicks", "compare", LOG, "--models", "pbm,ubm"),

@@ -66,11 +66,14 @@ def words_of(line):
     return words
 
 
+def is_name(value):
+    """Whether an option's value is a name that is looked up: no path, and no placeholder."""
+    return not value.isupper() and not re.search(r"[…/]|\.run$", value)
+
+
 def check_names(words):
     for option, value in pairwise(words):
-        for name in (
-            value.split(",") if option in NAMES and not value.isupper() and "…" not in value else ()
-        ):
+        for name in value.split(",") if option in NAMES and is_name(value) else ():
             assert name.partition(":")[0] in NAMES[option], f"{option} {value}"
 
 

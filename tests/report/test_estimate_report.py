@@ -139,6 +139,9 @@ def test_names_are_text_in_the_page_in_tables_and_in_figures(found, tmp_path):
     hostile = replace(
         found, new=HOSTILE, refused={"ips": f"because of {HOSTILE}"}, notes=(HOSTILE,)
     )
+    one = {"examination": [1.0, 0.5, 0.2, 0.2, 0.1], "sessions": 9}
+    details = {"context": "device", "contexts": {HOSTILE: one}}
+    hostile = replace(hostile, curve=replace(found.curve, details=details))
     written = write_estimate(hostile, estimate_sheet(hostile, command=HOSTILE), tmp_path / "d")
     for path in written:
         text = path.read_text()
