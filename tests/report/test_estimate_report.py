@@ -122,15 +122,15 @@ def test_queries_stand_with_their_documents_under_both(found):
 
 def test_sentences_are_in_the_words_of_the_reader(found):
     lost = replace(found, support=replace(found.support, examined=0.5))
-    assert "only_displayed=True" in estimate_sheet(lost).verdict[0]
+    assert "only_displayed=True" in estimate_sheet(lost).verdict[1]
     typed = estimate_sheet(lost, typed=lambda text: text.replace("only_displayed=True", "typed"))
     assert "only_displayed" not in words_of(typed)
 
 
 def test_weighed_events_are_values(found):
     linear = tuple(each for each in found.estimates if each.metric != "first-click")
-    weighed = replace(found, estimates=linear)
-    text = words_of(estimate_sheet(weighed, events={"purchase": 5.0}))
+    weighed = replace(found, estimates=linear, events={"purchase": 5.0})
+    text = words_of(estimate_sheet(weighed))
     assert "Difference in value per session" in text
     assert "purchase 5" in text
 

@@ -90,6 +90,7 @@ def estimate(
 
     Example: dualrank estimate log.parquet --model new/ --features F --event purchase=5
     """
+    from dualrank.decisions.curve_choice import require_known
     from dualrank.decisions.estimate_rankers import estimate as ask
     from dualrank.report import estimate_sheet, show_estimate, write_estimate
 
@@ -98,6 +99,7 @@ def estimate(
         raise SettingsError(
             "--model logged: what was logged is the old ranking; give a model directory or a run"
         )
+    require_known(propensity)
     new, old = _model(model), _model(against)
     contexts = (*options.contexts, *_context_of(propensity, new))
     kinds = tuple(weights or ())
@@ -119,7 +121,6 @@ def estimate(
         )
     sheet = estimate_sheet(
         found,
-        events=weights,
         settings={
             "data": Path(log).name,
             "new_ranker": str(model),

@@ -61,6 +61,8 @@ class Counterfactual:
     moves: tuple[Move, ...]
     sessions: int
     queries: int
+    events: dict[str, float] | None = None
+    """What kinds of events count for, where more than clicks do."""
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, which: str | tuple[str, str]) -> Estimate:

@@ -59,13 +59,7 @@ def choose_curve(
         found = estimate_by_dual_learning(log, dataset, settings=settings, progress=progress)
         return _known(found, "learned by dual learning")
     if given is not None:
-        path = Path(given)
-        if not path.exists():
-            raise SettingsError(
-                f"propensity={shortened(str(given))} is neither a file nor one of {HARVESTED}, "
-                f"{LEARNED}"
-            )
-        return _known(Propensity.read(path), f"from {path.name}")
+        return _known(Propensity.read(given), f"from {Path(given).name}")
     try:
         found_here = harvested(log, seed)
         if found_here.propensity.depth == log.lists.depth:
@@ -79,6 +73,17 @@ def choose_curve(
             f"propensity={LEARNED} to learn one, or a file of a curve"
         )
     return _known(model.propensity, "learned with the new ranker")
+
+
+def require_known(given: Propensity | str | Path | None) -> None:
+    """Refuse the name of a curve that is neither a file nor a way to one."""
+    if given is None or isinstance(given, Propensity) or given in (HARVESTED, LEARNED):
+        return
+    if not Path(given).exists():
+        raise SettingsError(
+            f"propensity={shortened(str(given))} is neither a file nor one of {HARVESTED}, "
+            f"{LEARNED}"
+        )
 
 
 def harvested(log: ClickLog, seed: int) -> Curve:

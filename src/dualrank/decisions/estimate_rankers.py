@@ -15,7 +15,7 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.inputs import log_and_dataset
 from dualrank.decisions.counterfactual import Counterfactual
-from dualrank.decisions.curve_choice import choose_curve
+from dualrank.decisions.curve_choice import choose_curve, require_known
 from dualrank.decisions.estimating import FEWEST_QUERIES, RESAMPLES, Progress, Work
 from dualrank.decisions.given_rankings import LOGGED, scores_of, unseen_queries
 from dualrank.errors import DataError, SettingsError
@@ -50,6 +50,7 @@ def estimate(
     weights = event_weights(events)
     if resamples < 2:
         raise SettingsError(f"resamples={resamples}: an interval needs two or more")
+    require_known(propensity)
     log, dataset = log_and_dataset(log, features)
     assert dataset is not None
     _check(log, dataset)

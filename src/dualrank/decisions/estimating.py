@@ -143,6 +143,7 @@ class Work:
             largest_moves(judging, judged, effect, self.dataset.catalogue, kept),
             log.sessions,
             len(np.unique(log.lists.queries)),
+            self.events,
             (*self.notes, *notes),
         )
 

@@ -9,7 +9,7 @@ from dualrank.certainty import SURELY, alarm_errors
 from dualrank.decisions.click_metrics import CLICKS
 from dualrank.decisions.curve_checks import Contradiction
 from dualrank.decisions.estimates_of_value import DOUBLY_ROBUST
-from dualrank.sentences import counted
+from dualrank.sentences import counted, listed
 
 if TYPE_CHECKING:
     from dualrank.decisions.counterfactual import Counterfactual, Estimate
@@ -33,7 +33,7 @@ def verdict_of(found: Counterfactual) -> Verdict:
     main = found[CLICKS]
     doubts = _doubts(found, main)
     if not found.support.is_enough:
-        return Verdict("cannot tell", (_unsupported(found), *doubts))
+        return Verdict("cannot tell", (*_unsupported(found), *doubts))
     if found.contradicted and not _stands_otherwise(found, main):
         said = f"Cannot tell: {_in_words(found.contradicted[0])}."
         instead = (
@@ -44,33 +44,38 @@ def verdict_of(found: Counterfactual) -> Verdict:
         return Verdict("cannot tell", (said, instead, *doubts[1:]))
     if main.sign:
         decision: Decision = "better" if main.sign > 0 else "worse"
-        first = f"{found.new} is {decision} than {found.old}: {_gain(main)}."
+        first = f"{found.new} is {decision} than {found.old}: {_gain(found, main)}."
         return Verdict(decision, (first, *doubts))
     return Verdict(
         "cannot tell",
         (
-            f"Cannot tell whether {found.new} is better than {found.old}: {_gain(main)}.",
+            f"Cannot tell whether {found.new} is better than {found.old}: {_gain(found, main)}.",
             _what_would(found, main),
             *doubts,
         ),
     )
 
 
-def _gain(main: Estimate) -> str:
+def _unit(found: Counterfactual) -> str:
+    return "clicks per session" if found.events is None else "of value per session"
+
+
+def _gain(found: Counterfactual, main: Estimate) -> str:
     relative = f" ({main.difference / main.old:+.1%})" if main.old > 0 else ""
     return (
-        f"{main.difference:+.4f} clicks per session{relative}, 95% interval {main.low:+.4f} to "
+        f"{main.difference:+.4f} {_unit(found)}{relative}, 95% interval {main.low:+.4f} to "
         f"{main.high:+.4f}"
     )
 
 
-def _unsupported(found: Counterfactual) -> str:
+def _unsupported(found: Counterfactual) -> tuple[str, str]:
     support = found.support
     return (
         f"Cannot tell: {support.missing:.0%} of what {found.new} shows, as far as it would be "
         f"looked at, was never displayed ({1 - support.top:.0%} of what it shows on top): clicks "
-        "say nothing about it. Let it order only what was displayed (only_displayed=True), or show "
-        "its results to some users by interleaving (dualrank interleave)."
+        "say nothing about it.",
+        "Let it order only what was displayed (only_displayed=True), or show "
+        "its results to some users by interleaving (dualrank interleave).",
     )
 
 
@@ -100,7 +105,7 @@ def _stands_otherwise(found: Counterfactual, main: Estimate) -> bool:
 def _otherwise(found: Counterfactual) -> str:
     half, more = found.otherwise["0.5"], found.otherwise["1.5"]
     return (
-        f"{half:+.4f} clicks per session had examination fallen off half as fast, {more:+.4f} had "
+        f"{half:+.4f} {_unit(found)} had examination fallen off half as fast, {more:+.4f} had "
         "it fallen off one and a half times as fast"
     )
 
@@ -148,6 +153,10 @@ def _doubts(found: Counterfactual, main: Estimate) -> list[str]:
     doubts += found.notes
     doubts.append(
         f"Judged on {counted(found.queries, 'queries')} in {counted(found.sessions, 'sessions')}, "
-        "by clicks alone: whether what is clicked also satisfies, they do not show."
+        + (
+            "by clicks alone: whether what is clicked also satisfies, they do not show."
+            if found.events is None
+            else f"by {listed(found.events)}."
+        )
     )
     return doubts

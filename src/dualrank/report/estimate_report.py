@@ -37,18 +37,16 @@ COLUMNS = ("Difference", "95% interval", "Relative", "New", "Old")
 def estimate_sheet(
     found: Counterfactual,
     *,
-    events: Mapping[str, float] | None = None,
     settings: Mapping[str, Any] | None = None,
     command: str = "",
     typed: Callable[[str], str] = str,
 ) -> Sheet:
     """The verdict, then all that it was made of.
 
-    `events` are the weights that were asked for, if any; `typed` turns settings that a sentence
-    names into what a reader would type.
+    `typed` turns settings that a sentence names into what a reader would type.
     """
     names = list(dict.fromkeys(each.metric for each in found.estimates))
-    metrics = metric_terms(names, weighed=events is not None)
+    metrics = metric_terms(names, weighed=found.events is not None)
     value = metrics[CLICKS][0]
     figure, by_metric = _by_metric(found, {name: label for name, (label, _) in metrics.items()})
     sections = [
@@ -67,7 +65,7 @@ def estimate_sheet(
         "sessions": found.sessions,
         "queries": found.queries,
         "curve": found.curve_source,
-        **({} if events is None else {"events": dict(events)}),
+        **({} if found.events is None else {"events": found.events}),
     }
     return Sheet(
         f"Would {new} earn more than {old}?",
