@@ -16,7 +16,7 @@ MODULES = (
     "contexts",
     "trees",
     "exports",
-    "exports",
+    "estimate_speed",
 )
 
 

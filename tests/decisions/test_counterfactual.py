@@ -295,6 +295,22 @@ def test_moves_name_queries_and_documents(found, data) -> None:
     assert first.query in set(data.query_ids)
 
 
+def test_queries_that_a_run_does_not_rank_are_left_out(log, data) -> None:
+    scores = data.features[:, 1].astype(float)
+    scores[: 100 * DEPTH] = -np.inf
+    found = estimate(log, scores, data, propensity=CURVE, resamples=50)
+    assert found.queries == 700
+    assert any(note.startswith("100 queries that the new ranking") for note in found.notes)
+
+
+def test_a_run_shows_only_what_it_ranks(log, data) -> None:
+    scores = data.features[:, 1].astype(float)
+    scores[::DEPTH] = -np.inf
+    found = estimate(log, scores, data, propensity=CURVE, resamples=50)
+    # A fifth of the documents is gone, and with it what they would have earned.
+    assert found["clicks", "ips"].new < 0.95 * found["clicks", "ips"].old
+
+
 def test_support_counts_clicks_and_their_weights(log, data) -> None:
     as_shown = dr.sample_log(data, logged_lists(data, 1), dr.PositionBasedUser(), 20_000, seed=6)
     found = estimate(as_shown, data.features[:, 0], data, propensity=CURVE, resamples=50)

@@ -17,7 +17,7 @@ from dualrank.data.inputs import log_and_dataset
 from dualrank.decisions.counterfactual import Counterfactual
 from dualrank.decisions.curve_choice import choose_curve, require_known
 from dualrank.decisions.estimating import FEWEST_QUERIES, RESAMPLES, Progress, Work
-from dualrank.decisions.given_rankings import LOGGED, scores_of, unseen_queries
+from dualrank.decisions.given_rankings import LOGGED, ranked_queries, scores_of, unseen_queries
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.event_values import event_weights
 from dualrank.propensity.propensity import Propensity
@@ -62,9 +62,10 @@ def estimate(
         old = replace(old, name=f"{old.name} (old)")
     log, notes = unseen_queries(log, dataset, (new, old))
     log = log.take_lists(np.flatnonzero(log.sessions_per_list))
+    log, left_out = ranked_queries(log, dataset, (new, old))
     _check_queries(log)
     curve = choose_curve(propensity, log, dataset, new.model, seed, progress)
-    work = Work(log, dataset, new, old, curve, weights, only_displayed, seed, tuple(notes))
+    work = Work(log, dataset, new, old, curve, weights, only_displayed, seed, (*notes, *left_out))
     # Thousands of small products, which threads on busy cores make several times slower.
     with threadpool_limits(1, "blas"):
         return work.result(resamples, progress)

@@ -189,7 +189,7 @@ class Work:
             both,
             tuple(targets),
             query_of[kept].astype(np.int64),
-            self.dataset.filled().features[kept],
+            replace(self.dataset, features=self.dataset.features[kept]).filled().features,
             traffic,
             groups,
             self.seed,

@@ -17,6 +17,7 @@ from dualrank.errors import DataError
 from dualrank.evaluation.click_check import hold_out
 from dualrank.learning.model import Model
 from dualrank.learning.train_one import fingerprint
+from dualrank.sentences import counted
 
 LOGGED = "logged"
 
@@ -107,6 +108,30 @@ def unseen_queries(
     if kept.all():
         return log, notes
     return log.take_lists(np.flatnonzero(kept)), notes
+
+
+def ranked_queries(
+    log: ClickLog, dataset: Dataset, rankers: tuple[Given, ...]
+) -> tuple[ClickLog, list[str]]:
+    """The part of a log whose queries every ranker ranks, and what there is to say about it."""
+    notes = []
+    for ranker in rankers:
+        if ranker.scores is None:
+            continue
+        ranked = np.zeros(len(dataset), dtype=bool)
+        ranked[dataset.query_of_document[np.isfinite(ranker.scores)]] = True
+        kept = ranked[log.lists.queries]
+        left_out = len(np.unique(log.lists.queries[~kept]))
+        if not kept.any():
+            raise DataError(f"{ranker.name} ranks none of the queries of the log")
+        if left_out:
+            sessions = log.sessions_per_list[~kept].sum() / log.sessions
+            notes.append(
+                f"{counted(left_out, 'queries')} that {ranker.name} does not rank, in "
+                f"{sessions:.1%} of the sessions, are left out."
+            )
+            log = log.take_lists(np.flatnonzero(kept))
+    return log, notes
 
 
 def _held_out(log: ClickLog, training: dict[str, Any]) -> NDArray[np.int32] | None:

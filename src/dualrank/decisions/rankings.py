@@ -35,9 +35,9 @@ class Ranking:
     ) -> Ranking:
         """The logged queries ranked by scores, to the depth that each was displayed at.
 
-        `candidates` are the documents that may be shown.
+        `candidates` are the documents that may be shown; what has no score is not.
         """
-        depth = log.lists.depth
+        depth, candidates = log.lists.depth, candidates & np.isfinite(scores)
         values = np.where(candidates, scores, -np.inf).astype(np.float64)
         everything = top_lists(dataset, values, depth)
         longest = np.zeros(len(dataset), dtype=np.int64)
