@@ -109,6 +109,39 @@ def unseen_queries(
     return log.take_lists(np.flatnonzero(kept)), notes
 
 
+def ranked_queries(
+    log: ClickLog, dataset: Dataset, rankers: tuple[Given, ...]
+) -> tuple[ClickLog, list[str]]:
+    """The part of a log whose queries every ranker ranks, and what there is to say about it.
+
+    A run may leave queries out, of which nothing is known then, and documents, which it does not
+    show.
+    """
+    notes = []
+    kept = np.ones(len(log.lists), dtype=bool)
+    sessions = log.sessions_per_list
+    for ranker in rankers:
+        if ranker.scores is None:
+            continue
+        ranked = np.bincount(dataset.query_of_document, ranker.scores > -np.inf, len(dataset))
+        of_list = ranked[log.lists.queries]
+        some = of_list > 0
+        if not some.all():
+            asked, known = (len(np.unique(log.lists.queries[rows])) for rows in (..., some))
+            notes.append(
+                f"{ranker.name} ranks {known:,} of {asked:,} queries to judge by: the others are "
+                "left out."
+            )
+        short = sessions[some & (of_list < log.lists.mask.sum(axis=1))].sum()
+        if short:
+            notes.append(
+                f"{ranker.name} has fewer documents than were displayed in "
+                f"{short / sessions[some].sum():.0%} of sessions: it is taken to show no more."
+            )
+        kept &= some
+    return (log if kept.all() else log.take_lists(np.flatnonzero(kept))), notes
+
+
 def _held_out(log: ClickLog, training: dict[str, Any]) -> NDArray[np.int32] | None:
     share, seed = training.get("validation"), training.get("settings", {}).get("seed")
     if not isinstance(share, int | float) or not 0 < share < 1 or not isinstance(seed, int):
