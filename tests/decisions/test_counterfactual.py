@@ -112,6 +112,37 @@ def test_a_ranking_is_no_better_than_itself(log, data) -> None:
     assert "no log would tell them apart" in " ".join(verdict_of(same).sentences)
 
 
+def test_the_order_that_was_logged_is_no_better_whatever_places_were_filled(data) -> None:
+    scores = data.features[:, 0].astype(float)
+    full = dr.top_lists(data, scores, DEPTH).documents
+    short = np.where(np.arange(DEPTH) < 2, full, -1)
+    gaps = np.full_like(full, -1)
+    gaps[:, [0, 2, 4]] = full[:, :3]
+    queries = np.tile(np.arange(len(data), dtype=np.int32), 3)
+    lists = RankedLists(np.concatenate([full, short, gaps]), queries)
+    log = dr.sample_log(data, lists, dr.PositionBasedUser(), 20_000, seed=2)
+    same = estimate(log, scores, data, propensity=CURVE, resamples=20)
+    for each in same.estimates:
+        assert each.difference == pytest.approx(0, abs=1e-9), each
+
+
+def test_what_a_run_leaves_out_is_not_shown_and_said(log, data) -> None:
+    scores = data.features[:, 0].astype(float)
+    best = dr.top_lists(data, scores, 2).documents
+    short = np.full(data.document_count, -np.inf)
+    short[best] = scores[best]
+    found = estimate(log, short, data, against=scores, propensity=CURVE, resamples=20)
+    assert found["clicks"].new < found["clicks"].old
+    assert found["precision@1"].difference == pytest.approx(0, abs=1e-9)
+    assert any("100% of sessions: it is taken to show no more" in each for each in found.notes)
+
+    half = np.where(data.query_of_document % 2, -np.inf, scores)
+    found = estimate(log, half, data, against=scores, propensity=CURVE, resamples=20)
+    assert found["clicks"].difference == pytest.approx(0, abs=1e-9)
+    assert found.queries == 400
+    assert any("ranks 400 of 800 queries" in each for each in found.notes)
+
+
 def test_turning_the_comparison_around_turns_the_sign(log, data) -> None:
     one, other = data.features[:, 0] + data.features[:, 1], -data.features[:, 0]
     there = estimate(log, one, data, against=other, propensity=CURVE, resamples=50)
@@ -216,6 +247,16 @@ def test_weights_of_events_are_what_is_earned(log, data) -> None:
     )
     with pytest.raises(KeyError):
         valued["first-click"]
+    said = verdict_of(valued).sentences
+    assert "value per session" in said[0]
+    assert "by what click, purchase are worth" in said[-1]
+
+
+def test_events_that_never_happened_are_refused(log, data) -> None:
+    nothing = replace(log, events={"purchase": np.zeros(log.clicks.shape)})
+    weights = {"click": 0, "purchase": 5}
+    with pytest.raises(DataError, match=r"events \(purchase\) on 0 queries to judge by"):
+        estimate(nothing, data.features[:, 1], data, propensity=CURVE, events=weights)
 
 
 def test_parts_are_head_tail_and_contexts(log, data) -> None:

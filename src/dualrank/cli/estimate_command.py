@@ -119,7 +119,7 @@ def estimate(
         )
     sheet = estimate_sheet(
         found,
-        events=weights,
+        events=found.events,
         settings={
             "data": Path(log).name,
             "new_ranker": str(model),

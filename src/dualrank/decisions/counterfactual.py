@@ -62,6 +62,13 @@ class Counterfactual:
     sessions: int
     queries: int
     notes: tuple[str, ...] = ()
+    events: dict[str, float] | None = None
+    """What kinds of events are worth where they were weighed; None where clicks alone count."""
+
+    @property
+    def unit(self) -> str:
+        """What a ranking earns in a session."""
+        return "clicks" if self.events is None else "value"
 
     def __getitem__(self, which: str | tuple[str, str]) -> Estimate:
         """The estimate of a metric by an estimator, or by the doubly robust one."""

@@ -9,7 +9,7 @@ from dualrank.certainty import SURELY, alarm_errors
 from dualrank.decisions.click_metrics import CLICKS
 from dualrank.decisions.curve_checks import Contradiction
 from dualrank.decisions.estimates_of_value import DOUBLY_ROBUST
-from dualrank.sentences import counted
+from dualrank.sentences import counted, listed
 
 if TYPE_CHECKING:
     from dualrank.decisions.counterfactual import Counterfactual, Estimate
@@ -44,23 +44,23 @@ def verdict_of(found: Counterfactual) -> Verdict:
         return Verdict("cannot tell", (said, instead, *doubts[1:]))
     if main.sign:
         decision: Decision = "better" if main.sign > 0 else "worse"
-        first = f"{found.new} is {decision} than {found.old}: {_gain(main)}."
+        first = f"{found.new} is {decision} than {found.old}: {_gain(found, main)}."
         return Verdict(decision, (first, *doubts))
     return Verdict(
         "cannot tell",
         (
-            f"Cannot tell whether {found.new} is better than {found.old}: {_gain(main)}.",
+            f"Cannot tell whether {found.new} is better than {found.old}: {_gain(found, main)}.",
             _what_would(found, main),
             *doubts,
         ),
     )
 
 
-def _gain(main: Estimate) -> str:
+def _gain(found: Counterfactual, main: Estimate) -> str:
     relative = f" ({main.difference / main.old:+.1%})" if main.old > 0 else ""
     return (
-        f"{main.difference:+.4f} clicks per session{relative}, 95% interval {main.low:+.4f} to "
-        f"{main.high:+.4f}"
+        f"{main.difference:+.4f} {found.unit} per session{relative}, 95% interval "
+        f"{main.low:+.4f} to {main.high:+.4f}"
     )
 
 
@@ -100,8 +100,8 @@ def _stands_otherwise(found: Counterfactual, main: Estimate) -> bool:
 def _otherwise(found: Counterfactual) -> str:
     half, more = found.otherwise["0.5"], found.otherwise["1.5"]
     return (
-        f"{half:+.4f} clicks per session had examination fallen off half as fast, {more:+.4f} had "
-        "it fallen off one and a half times as fast"
+        f"{half:+.4f} {found.unit} per session had examination fallen off half as fast, "
+        f"{more:+.4f} had it fallen off one and a half times as fast"
     )
 
 
@@ -146,8 +146,13 @@ def _doubts(found: Counterfactual, main: Estimate) -> list[str]:
     if not found.curve_is_counted:
         doubts.append("Nothing says how sure the curve is; the intervals take it to be right.")
     doubts += found.notes
+    by = (
+        "by clicks alone: whether what is clicked also satisfies, they do not show"
+        if found.events is None
+        else f"by what {listed(found.events)} are worth"
+    )
     doubts.append(
         f"Judged on {counted(found.queries, 'queries')} in {counted(found.sessions, 'sessions')}, "
-        "by clicks alone: whether what is clicked also satisfies, they do not show."
+        f"{by}."
     )
     return doubts
