@@ -46,14 +46,14 @@ class Ranking:
         depth = log.lists.depth
         values = np.where(candidates, scores, -np.inf).astype(np.float64)
         best = top_lists(dataset, values, depth).documents
-        bits = np.packbits(log.lists.mask, axis=1)
-        same = np.concatenate([log.lists.queries[:, None].astype(np.int64), bits], axis=1)
-        _, first, in_place_of = np.unique(same, axis=0, return_index=True, return_inverse=True)
+        pattern = _numbered(log.lists.mask)
+        same = log.lists.queries.astype(np.int64) * (pattern.max() + 1) + pattern
+        _, first, in_place_of = np.unique(same, return_index=True, return_inverse=True)
         queries, places = log.lists.queries[first], log.lists.mask[first]
         documents = best[queries[:, None], np.maximum(np.cumsum(places, axis=1) - 1, 0)]
         shown = places & (documents != PADDING) & (values[documents] > -np.inf)
         lists = RankedLists(np.where(shown, documents, PADDING).astype(np.int32), queries)
-        return cls(name, lists, np.asarray(scores, dtype=np.float64), in_place_of.ravel())
+        return cls(name, lists, np.asarray(scores, dtype=np.float64), in_place_of)
 
     @classmethod
     def as_logged(cls, log: ClickLog) -> Ranking:
@@ -101,3 +101,10 @@ class Ranking:
         weights = self.weights(CLICKS, traffic, effect)
         mask = self.lists.mask
         return np.bincount(self.lists.documents[mask], weights[mask], pairs).astype(np.float64)
+
+
+def _numbered(masks: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """A number for every row, the same for rows that are alike."""
+    bits = np.packbits(masks, axis=1)
+    whole = bits.view(np.dtype((np.void, bits.shape[1]))).ravel()
+    return np.unique(whole, return_inverse=True)[1].astype(np.int64)
