@@ -385,6 +385,9 @@ def test_a_model_of_other_features_is_refused(log, data, tmp_path) -> None:
     model.save(tmp_path / "wide")
     with pytest.raises(DataError, match=r"wide was trained on 6 features, and .* has 3"):
         estimate(log, tmp_path / "wide", data, propensity=CURVE)
+    sparse = replace(wider, features=wider.features * (np.arange(6) < 2).astype(np.float32))
+    with pytest.raises(DataError, match=r"4 of the 6 features that wide ranks by are 0 in all"):
+        estimate(log, tmp_path / "wide", sparse, propensity=CURVE)
 
 
 def test_a_log_without_the_documents_is_refused(log, data) -> None:

@@ -57,6 +57,14 @@ def _require_same_features(model: Model, dataset: Dataset, name: str) -> None:
             f"{name} was trained on {known} features, and {dataset.source} has "
             f"{dataset.feature_count}; give the features that it knows"
         )
+    # Text leaves out zeros, so that a file of few features looks like one of many.
+    filled = np.flatnonzero(dataset.features.any(axis=0))
+    empty = len(np.setdiff1d(model.scaler.kept, filled))
+    if not named and 2 * empty > len(model.scaler.kept):
+        raise DataError(
+            f"{empty} of the {len(model.scaler.kept)} features that {name} ranks by are 0 in all "
+            f"of {dataset.source}; give the features that it knows"
+        )
 
 
 def _checked(scores: Any, dataset: Dataset, name: str) -> NDArray[np.float64]:
