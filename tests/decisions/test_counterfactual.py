@@ -112,6 +112,37 @@ def test_a_ranking_is_no_better_than_itself(log, data) -> None:
     assert "no log would tell them apart" in " ".join(verdict_of(same).sentences)
 
 
+def test_the_order_that_was_logged_is_no_better_whatever_places_were_filled(data) -> None:
+    scores = data.features[:, 0].astype(float)
+    full = dr.top_lists(data, scores, DEPTH).documents
+    short = np.where(np.arange(DEPTH) < 2, full, -1)
+    gaps = np.full_like(full, -1)
+    gaps[:, [0, 2, 4]] = full[:, :3]
+    queries = np.tile(np.arange(len(data), dtype=np.int32), 3)
+    lists = RankedLists(np.concatenate([full, short, gaps]), queries)
+    log = dr.sample_log(data, lists, dr.PositionBasedUser(), 20_000, seed=2)
+    same = estimate(log, scores, data, propensity=CURVE, resamples=20)
+    for each in same.estimates:
+        assert each.difference == pytest.approx(0, abs=1e-9), each
+
+
+def test_what_a_run_leaves_out_is_not_shown_and_said(log, data) -> None:
+    scores = data.features[:, 0].astype(float)
+    best = dr.top_lists(data, scores, 2).documents
+    short = np.full(data.document_count, -np.inf)
+    short[best] = scores[best]
+    found = estimate(log, short, data, against=scores, propensity=CURVE, resamples=20)
+    assert found["clicks"].new < found["clicks"].old
+    assert found["precision@1"].difference == pytest.approx(0, abs=1e-9)
+    assert any("100% of sessions: it is taken to show no more" in each for each in found.notes)
+
+    half = np.where(data.query_of_document % 2, -np.inf, scores)
+    found = estimate(log, half, data, against=scores, propensity=CURVE, resamples=20)
+    assert found["clicks"].difference == pytest.approx(0, abs=1e-9)
+    assert found.queries == 400
+    assert any("ranks 400 of 800 queries" in each for each in found.notes)
+
+
 def test_turning_the_comparison_around_turns_the_sign(log, data) -> None:
     one, other = data.features[:, 0] + data.features[:, 1], -data.features[:, 0]
     there = estimate(log, one, data, against=other, propensity=CURVE, resamples=50)
@@ -171,10 +202,18 @@ def test_a_new_ranking_of_unseen_documents_is_refused_in_a_sentence(log, data) -
 
 def test_a_wrong_curve_is_contradicted(log, data) -> None:
     wrong = dr.Propensity.of(CURVE.examination**0.3)
+    noisy = logged_lists(data)
+    noisy = RankedLists(noisy.documents[len(data) :], noisy.queries[len(data) :])
+    still = dr.sample_log(data, noisy, dr.PositionBasedUser(), 60_000, seed=1)
+    wronger = dr.Propensity.of(CURVE.examination**0.1)
     good = data.features[:, :2].sum(axis=1)
     found = estimate(log, good, data, propensity=wrong, resamples=50)
-    assert {each.witness for each in found.contradicted} >= {"features"}
-    assert any("the curve" in each for each in verdict_of(found).sentences)
+    assert found.contradicted[0].witness.startswith("documents shown")
+    assert verdict_of(found).decision == "cannot tell"
+    assert "the curve" in verdict_of(found).sentences[0]
+    # Where no document moved, features are the only witness.
+    by_features = estimate(still, good, data, propensity=wronger, resamples=50)
+    assert [each.witness for each in by_features.contradicted] == ["features"]
     right = estimate(log, good, data, propensity=CURVE, resamples=50)
     assert not right.contradicted
 
@@ -216,6 +255,16 @@ def test_weights_of_events_are_what_is_earned(log, data) -> None:
     )
     with pytest.raises(KeyError):
         valued["first-click"]
+    said = verdict_of(valued).sentences
+    assert "value per session" in said[0]
+    assert "by what click, purchase are worth" in said[-1]
+
+
+def test_events_that_never_happened_are_refused(log, data) -> None:
+    nothing = replace(log, events={"purchase": np.zeros(log.clicks.shape)})
+    weights = {"click": 0, "purchase": 5}
+    with pytest.raises(DataError, match=r"events \(purchase\) on 0 queries to judge by"):
+        estimate(nothing, data.features[:, 1], data, propensity=CURVE, events=weights)
 
 
 def test_parts_are_head_tail_and_contexts(log, data) -> None:
@@ -300,7 +349,7 @@ def test_queries_that_a_run_does_not_rank_are_left_out(log, data) -> None:
     scores[: 100 * DEPTH] = -np.inf
     found = estimate(log, scores, data, propensity=CURVE, resamples=50)
     assert found.queries == 700
-    assert any(note.startswith("100 queries that the new ranking") for note in found.notes)
+    assert any("ranks 700 of 800 queries" in note for note in found.notes)
 
 
 def test_a_run_shows_only_what_it_ranks(log, data) -> None:
@@ -360,6 +409,9 @@ def test_a_model_of_other_features_is_refused(log, data, tmp_path) -> None:
     model.save(tmp_path / "wide")
     with pytest.raises(DataError, match=r"wide was trained on 6 features, and .* has 3"):
         estimate(log, tmp_path / "wide", data, propensity=CURVE)
+    sparse = replace(wider, features=wider.features * (np.arange(6) < 2).astype(np.float32))
+    with pytest.raises(DataError, match=r"4 of the 6 features that wide ranks by are 0 in all"):
+        estimate(log, tmp_path / "wide", sparse, propensity=CURVE)
 
 
 def test_a_log_without_the_documents_is_refused(log, data) -> None:

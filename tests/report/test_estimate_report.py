@@ -43,7 +43,7 @@ def found():
             value(0.04, part="head queries"),
             value(0.0, part=f"device={HOSTILE}"),
         ),
-        support=Support(0.97, 0.95, 5_000.0, 1_200.0, 0.02),
+        support=Support("new.run", 0.97, 0.96, 5_000.0, 1_200.0, 0.02),
         refused={},
         curve=Propensity.of(1 / np.arange(1, 6)),
         curve_source="harvested",

@@ -43,6 +43,10 @@ def in_options(sentence: str, options: Sequence[str]) -> str:
     'give --column doc_id=item'
     >>> in_options("set partial=True", ["partial"])
     'set --partial'
+    >>> in_options("give way='team-draft' for more", ["way"])
+    'give --way team-draft for more'
+    >>> in_options("propensity='my/curve.json' is no file", ["propensity"])
+    '--propensity my/curve.json is no file'
     >>> in_options("raise max_bad_share", ["seed"])
     'raise --max-bad-share (an option of `dualrank reduce`, whose file goes here too)'
     """
@@ -72,11 +76,12 @@ def in_commands(sentence: str, log: str) -> str:
 def _with_options(sentence: str, options: Sequence[str]) -> str:
     for option in options:
         name = re.escape(option.replace("-", "_"))
-        value = r"='?([\w.]+)'?"
+        quoted, value = r"='([^'\s]+)'", r"=([\w.]+)"
         before, after = r"(?<![\w'\"./=-])", r"(?![\w'\"/=-]|\.\w)"
         pair = r"s=\{'([^']+)': '([^']+)'\}"
         sentence = re.sub(f"{before}{name}{pair}", rf"--{option} \1=\2", sentence)
         sentence = re.sub(f"{before}{name}=True", f"--{option}", sentence)
+        sentence = re.sub(f"{before}{name}{quoted}", rf"--{option} \1", sentence)
         sentence = re.sub(f"{before}{name}{value}", rf"--{option} \1", sentence)
         sentence = re.sub(rf"{before}{name}=(?=[,;\s]|$)", f"--{option}", sentence)
         if "-" in option:

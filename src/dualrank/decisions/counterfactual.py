@@ -65,6 +65,11 @@ class Counterfactual:
     """What kinds of events count for, where more than clicks do."""
     notes: tuple[str, ...] = ()
 
+    @property
+    def unit(self) -> str:
+        """What a ranking earns in a session."""
+        return "clicks" if self.events is None else "value"
+
     def __getitem__(self, which: str | tuple[str, str]) -> Estimate:
         """The estimate of a metric by an estimator, or by the doubly robust one."""
         metric, estimator = (which, DOUBLY_ROBUST) if isinstance(which, str) else which

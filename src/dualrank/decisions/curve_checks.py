@@ -25,6 +25,8 @@ from dualrank.errors import DataError
 
 WORTH_SAYING = 1.1
 """A factor below which a contradiction does not matter."""
+FEATURES_MISS = 1.25
+"""The same where features are the witness, which never tell all of relevance."""
 
 Floats = NDArray[np.float64]
 
@@ -88,7 +90,7 @@ def _by_features(judging: Judging, effect: PositionEffect) -> Contradiction | No
     # The error of a ratio of sums over groups.
     left = observed[:, some] - ratio * expected[:, some]
     errors = np.sqrt((left**2).sum(axis=0)) / observed.sum(axis=0)[some]
-    found = _worst("features", np.log(ratio), errors)
+    found = _worst("features", np.log(ratio), errors, FEATURES_MISS)
     if found is None:
         return None
     positions = np.flatnonzero(some) + 1
@@ -97,13 +99,15 @@ def _by_features(judging: Judging, effect: PositionEffect) -> Contradiction | No
     )
 
 
-def _worst(witness: str, off: Floats, errors: Floats) -> Contradiction | None:
+def _worst(
+    witness: str, off: Floats, errors: Floats, least: float = WORTH_SAYING
+) -> Contradiction | None:
     """The position that is off by most errors, if by enough of them and by enough."""
     needed = alarm_errors(len(off))
     with np.errstate(divide="ignore", invalid="ignore"):
         surely = np.where(errors > 0, (np.abs(off) - needed * errors), 0.0)
     k = int(np.argmax(surely))
-    if not surely[k] > 0 or np.abs(off[k]) < np.log(WORTH_SAYING):
+    if not surely[k] > 0 or np.abs(off[k]) < np.log(least):
         return None
     bounds = np.exp(off[k] + np.array([-needed, needed]) * errors[k])
     return Contradiction(witness, k + 1, float(np.exp(off[k])), float(bounds[0]), float(bounds[1]))

@@ -14,6 +14,7 @@ from dualrank.clicks.models.counting import require_countable, require_skips
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.inputs import log_and_dataset
+from dualrank.data.log.log_options import CLICK
 from dualrank.decisions.counterfactual import Counterfactual
 from dualrank.decisions.curve_choice import choose_curve, require_known
 from dualrank.decisions.estimating import FEWEST_QUERIES, RESAMPLES, Progress, Work
@@ -61,9 +62,9 @@ def estimate(
     if new.name == old.name:
         old = replace(old, name=f"{old.name} (old)")
     log, notes = unseen_queries(log, dataset, (new, old))
-    log = log.take_lists(np.flatnonzero(log.sessions_per_list))
     log, left_out = ranked_queries(log, dataset, (new, old))
-    _check_queries(log)
+    log = log.take_lists(np.flatnonzero(log.sessions_per_list))
+    _check_queries(log, weights)
     curve = choose_curve(propensity, log, dataset, new.model, seed, progress)
     work = Work(log, dataset, new, old, curve, weights, only_displayed, seed, (*notes, *left_out))
     # Thousands of small products, which threads on busy cores make several times slower.
@@ -83,10 +84,16 @@ def _check(log: ClickLog, dataset: Dataset) -> None:
         raise DataError(f"none of the {log.sessions} sessions has a click: nothing can be told")
 
 
-def _check_queries(log: ClickLog) -> None:
-    queries = len(np.unique(log.lists.queries[log.list_of]))
+def _check_queries(log: ClickLog, weights: Mapping[str, float] | None) -> None:
+    """Refuse a log in which what counts happened on too few queries."""
+    kinds = [kind for kind, weight in (weights or {CLICK: 1.0}).items() if weight]
+    happened = np.zeros(len(log.clicks), dtype=bool)
+    for kind in kinds:
+        happened |= (log.clicks if kind == CLICK else log.event(kind)).any(axis=1)
+    queries = len(np.unique(log.lists.queries[log.list_of[happened]]))
     if queries < FEWEST_QUERIES:
+        what = "clicks" if kinds == [CLICK] else f"events ({', '.join(kinds)})"
         raise DataError(
-            f"there are clicks on {queries} queries to judge by; intervals over queries need "
+            f"there are {what} on {queries} queries to judge by; intervals over queries need "
             f"{FEWEST_QUERIES} at least"
         )

@@ -12,8 +12,9 @@
   with inverse propensity where a document was displayed. At ω = 1 it is without bias whatever the
   model says, and as noisy as inverse propensity (in a log positions are known, so that nothing of
   the model remains). So ω is as small as the two agree (shrinkage: Su et al., ICML 2020): with δ
-  their difference and σ its standard error, ω = b²/(b² + σ²), b² = max(0, δ² − 2σ²). With more
-  sessions σ vanishes, and with it whatever is wrong with the model.
+  their difference and σ its standard error, ω = b²/(b² + σ²), b² = max(0, δ² − 4σ²). With more
+  sessions σ vanishes, and with it whatever is wrong with the model; until then the interval allows
+  for what of it may not be seen.
 """
 
 from __future__ import annotations
@@ -30,9 +31,12 @@ Floats = NDArray[np.float64]
 
 DIRECT, IPS, NORMALISED, CLIPPED = "direct", "ips", "self-normalised", "clipped"
 DOUBLY_ROBUST, AFFINE = "doubly-robust", "affine"
-AGREEMENT = 2.0
+AGREEMENT = 4.0
 """Squared standard errors that the model and inverse propensity may differ by as a matter of
-course; chosen on other data than any table shows."""
+course: two of them."""
+UNSEEN = 0.4
+"""Standard errors of that difference by which the model may be wrong unseen. Both were chosen on
+other worlds than those of docs/estimate.md."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +169,6 @@ def doubly_robust(direct: Values, filled: Values) -> Robust:
     beyond = max(delta**2 - AGREEMENT * sigma**2, 0.0)
     share = beyond / (beyond + sigma**2)
     mixed = (1 - share) * direct.earned + share * filled.earned
-    left = max(delta**2 - sigma**2, 0.0)
-    bias = (1 - share) * float(np.sqrt(direct.bias**2 + left))
-    return Robust(Values(mixed, bias), share, delta / sigma)
+    left = max(delta**2 - sigma**2, 0.0) + (UNSEEN * sigma) ** 2
+    bias = np.hypot((1 - share) * np.sqrt(direct.bias**2 + left), share * filled.bias)
+    return Robust(Values(mixed, float(bias)), share, delta / sigma)

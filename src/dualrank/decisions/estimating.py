@@ -37,7 +37,7 @@ from dualrank.decisions.logged_pairs import PositionEffect, Traffic
 from dualrank.decisions.moves import largest_moves
 from dualrank.decisions.rankings import Ranking
 from dualrank.decisions.relevance_model import FOLDS
-from dualrank.decisions.support import Support
+from dualrank.decisions.support import MOST_MISSING, Support
 from dualrank.diagnostics.trust_by_features import slope_along_the_list
 from dualrank.errors import DataError
 
@@ -104,8 +104,13 @@ class Work:
             there = judging.by_folds.judge(PositionEffect.of_curves(moved), once, basis)
             errors[k] = (_gaps(there, robust) - _gaps(judged, robust)) / STEP
             done(number + 2)
-        quantile = float(student.ppf(1 - LEVEL / 2, max(groups - 1, 1)))
-        support = Support.of(judging.rankings[0], judged.pairs, judging.traffic, effect)
+        quantile = float(student.ppf(1 - LEVEL / 2, max(min(groups, resamples) - 1, 1)))
+        support, of_old = (
+            Support.of(ranking, judged.pairs, judging.traffic, effect)
+            for ranking in judging.rankings
+        )
+        if of_old.missing > max(support.missing, MOST_MISSING):
+            support = of_old
         refused = self._refused(support)
         estimates = []
         for t, target in enumerate(judging.targets):
@@ -215,7 +220,7 @@ class Work:
         if support.is_enough:
             return {}
         why = (
-            f"{support.missing:.0%} of what {self.new.name} shows, as far as it would be looked "
+            f"{support.missing:.0%} of what {support.ranking} shows, as far as it would be looked "
             "at, was never displayed: no click can tell what it would earn"
         )
         return dict.fromkeys(NEEDS_DISPLAY, why)

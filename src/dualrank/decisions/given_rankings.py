@@ -17,7 +17,6 @@ from dualrank.errors import DataError
 from dualrank.evaluation.click_check import hold_out
 from dualrank.learning.model import Model
 from dualrank.learning.train_one import fingerprint
-from dualrank.sentences import counted
 
 LOGGED = "logged"
 
@@ -57,6 +56,14 @@ def _require_same_features(model: Model, dataset: Dataset, name: str) -> None:
         raise DataError(
             f"{name} was trained on {known} features, and {dataset.source} has "
             f"{dataset.feature_count}; give the features that it knows"
+        )
+    # Text leaves out zeros, so that a file of few features looks like one of many.
+    filled = np.flatnonzero(dataset.features.any(axis=0))
+    empty = len(np.setdiff1d(model.scaler.kept, filled))
+    if not named and 2 * empty > len(model.scaler.kept):
+        raise DataError(
+            f"{empty} of the {len(model.scaler.kept)} features that {name} ranks by are 0 in all "
+            f"of {dataset.source}; give the features that it knows"
         )
 
 
@@ -113,25 +120,34 @@ def unseen_queries(
 def ranked_queries(
     log: ClickLog, dataset: Dataset, rankers: tuple[Given, ...]
 ) -> tuple[ClickLog, list[str]]:
-    """The part of a log whose queries every ranker ranks, and what there is to say about it."""
+    """The part of a log whose queries every ranker ranks, and what there is to say about it.
+
+    A run may leave queries out, of which nothing is known then, and documents, which it does not
+    show.
+    """
     notes = []
+    kept = np.ones(len(log.lists), dtype=bool)
+    sessions = log.sessions_per_list
     for ranker in rankers:
         if ranker.scores is None:
             continue
-        ranked = np.zeros(len(dataset), dtype=bool)
-        ranked[dataset.query_of_document[np.isfinite(ranker.scores)]] = True
-        kept = ranked[log.lists.queries]
-        left_out = len(np.unique(log.lists.queries[~kept]))
-        if not kept.any():
-            raise DataError(f"{ranker.name} ranks none of the queries of the log")
-        if left_out:
-            sessions = log.sessions_per_list[~kept].sum() / log.sessions
+        ranked = np.bincount(dataset.query_of_document, ranker.scores > -np.inf, len(dataset))
+        of_list = ranked[log.lists.queries]
+        some = of_list > 0
+        if not some.all():
+            asked, known = (len(np.unique(log.lists.queries[rows])) for rows in (..., some))
             notes.append(
-                f"{counted(left_out, 'queries')} that {ranker.name} does not rank, in "
-                f"{sessions:.1%} of the sessions, are left out."
+                f"{ranker.name} ranks {known:,} of {asked:,} queries to judge by: the others are "
+                "left out."
             )
-            log = log.take_lists(np.flatnonzero(kept))
-    return log, notes
+        short = sessions[some & (of_list < log.lists.mask.sum(axis=1))].sum()
+        if short:
+            notes.append(
+                f"{ranker.name} has fewer documents than were displayed in "
+                f"{short / sessions[some].sum():.0%} of sessions: it is taken to show no more."
+            )
+        kept &= some
+    return (log if kept.all() else log.take_lists(np.flatnonzero(kept))), notes
 
 
 def _held_out(log: ClickLog, training: dict[str, Any]) -> NDArray[np.int32] | None:

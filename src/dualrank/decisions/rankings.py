@@ -18,11 +18,15 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Lists, the scores behind them (None for what was logged), and a name."""
+    """Lists, the scores behind them (None for what was logged), and a name.
+
+    `in_place_of` has for every logged list the one that is shown instead; None where it is itself.
+    """
 
     name: str
     lists: RankedLists
     scores: Floats | None
+    in_place_of: NDArray[np.int64] | None = None
 
     @classmethod
     def by_scores(
@@ -33,21 +37,23 @@ class Ranking:
         log: ClickLog,
         candidates: NDArray[np.bool_],
     ) -> Ranking:
-        """The logged queries ranked by scores, to the depth that each was displayed at.
+        """The logged queries ranked by scores, in the very places that each session had.
 
-        `candidates` are the documents that may be shown; what has no score is not.
+        A session that was shown three results would be shown three by any ranker, and where the log
+        has a gap, there is one: longer lists earn more, whoever fills them. `candidates` are the
+        documents that may be shown. What has no score (a run left it out) is not shown.
         """
-        depth, candidates = log.lists.depth, candidates & np.isfinite(scores)
+        depth = log.lists.depth
         values = np.where(candidates, scores, -np.inf).astype(np.float64)
-        everything = top_lists(dataset, values, depth)
-        longest = np.zeros(len(dataset), dtype=np.int64)
-        np.maximum.at(longest, log.lists.queries, log.lists.mask.sum(axis=1))
-        asked = np.unique(log.lists.queries)
-        documents = everything.documents[asked]
-        shown = (np.arange(depth) < longest[asked, None]) & (documents != PADDING)
-        shown &= candidates[documents]
-        lists = RankedLists(np.where(shown, documents, PADDING).astype(np.int32), asked)
-        return cls(name, lists, np.asarray(scores, dtype=np.float64))
+        best = top_lists(dataset, values, depth).documents
+        pattern = _numbered(log.lists.mask)
+        same = log.lists.queries.astype(np.int64) * (pattern.max() + 1) + pattern
+        _, first, in_place_of = np.unique(same, return_index=True, return_inverse=True)
+        queries, places = log.lists.queries[first], log.lists.mask[first]
+        documents = best[queries[:, None], np.maximum(np.cumsum(places, axis=1) - 1, 0)]
+        shown = places & (documents != PADDING) & (values[documents] > -np.inf)
+        lists = RankedLists(np.where(shown, documents, PADDING).astype(np.int32), queries)
+        return cls(name, lists, np.asarray(scores, dtype=np.float64), in_place_of)
 
     @classmethod
     def as_logged(cls, log: ClickLog) -> Ranking:
@@ -56,9 +62,11 @@ class Ranking:
 
     def sessions(self, traffic: Traffic) -> Floats:
         """Sessions of each of its lists, by the contexts of the curve."""
-        if self.scores is None:
+        if self.in_place_of is None:
             return traffic.of_lists
-        return traffic.of_queries[self.lists.queries]
+        size = len(self.lists)
+        by_context = [np.bincount(self.in_place_of, each, size) for each in traffic.of_lists.T]
+        return np.stack(by_context, axis=1).astype(np.float64)
 
     def weights(self, metric: str, traffic: Traffic, effect: PositionEffect) -> Floats:
         """What the relevance of the document at each place adds to a linear metric, by list."""
@@ -93,3 +101,10 @@ class Ranking:
         weights = self.weights(CLICKS, traffic, effect)
         mask = self.lists.mask
         return np.bincount(self.lists.documents[mask], weights[mask], pairs).astype(np.float64)
+
+
+def _numbered(masks: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """A number for every row, the same for rows that are alike."""
+    bits = np.packbits(masks, axis=1)
+    whole = bits.view(np.dtype((np.void, bits.shape[1]))).ravel()
+    return np.unique(whole, return_inverse=True)[1].astype(np.int64)

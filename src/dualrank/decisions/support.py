@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dualrank.decisions.logged_pairs import LoggedPairs, PositionEffect, Traffic
 from dualrank.decisions.rankings import Ranking
 
-MOST_MISSING = 0.1
+MOST_MISSING = 0.05
 """The share of examination on documents that were never displayed beyond which clicks cannot tell
 what a ranking earns."""
 HEAVIEST = 10
@@ -27,6 +27,7 @@ class Support:
     weight would tell as much, of `clicks`; `heaviest` the weight of the ten heaviest.
     """
 
+    ranking: str
     top: float
     examined: float
     clicks: float
@@ -46,6 +47,7 @@ class Support:
         counted = pairs.clicks * weight
         squared = float((pairs.clicks * weight**2).sum())
         return cls(
+            ranking.name,
             float(sessions @ seen / sessions.sum()),
             float(shown[pairs.displayed].sum() / max(shown.sum(), 1e-300)),
             float(pairs.clicks.sum()),

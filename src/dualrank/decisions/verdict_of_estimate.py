@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from dualrank.certainty import SURELY, alarm_errors
+from dualrank.certainty import NORMAL_95, SURELY, alarm_errors, seen
 from dualrank.decisions.click_metrics import CLICKS
 from dualrank.decisions.curve_checks import Contradiction
-from dualrank.decisions.estimates_of_value import DOUBLY_ROBUST
+from dualrank.decisions.curve_choice import HARVESTED
+from dualrank.decisions.estimates_of_value import AFFINE, DOUBLY_ROBUST
 from dualrank.sentences import counted, listed
 
 if TYPE_CHECKING:
@@ -34,12 +35,13 @@ def verdict_of(found: Counterfactual) -> Verdict:
     doubts = _doubts(found, main)
     if not found.support.is_enough:
         return Verdict("cannot tell", (*_unsupported(found), *doubts))
-    if found.contradicted and not _stands_otherwise(found, main):
+    # Documents that moved vouch for the curve that they gave, whatever features say.
+    if found.contradicted and found.curve_source != HARVESTED:
         said = f"Cannot tell: {_in_words(found.contradicted[0])}."
         instead = (
-            "With another curve the difference may have another sign: "
-            f"{_otherwise(found)}. Give the curve that documents at several positions show "
-            "(propensity='harvested'), or compare by interleaving (dualrank interleave)."
+            f"With another curve the difference is another one: {_otherwise(found)}. Give the "
+            "curve that documents at several positions show (propensity='harvested'), or compare "
+            "by interleaving (dualrank interleave)."
         )
         return Verdict("cannot tell", (said, instead, *doubts[1:]))
     if main.sign:
@@ -56,24 +58,20 @@ def verdict_of(found: Counterfactual) -> Verdict:
     )
 
 
-def _unit(found: Counterfactual) -> str:
-    return "clicks per session" if found.events is None else "of value per session"
-
-
 def _gain(found: Counterfactual, main: Estimate) -> str:
     relative = f" ({main.difference / main.old:+.1%})" if main.old > 0 else ""
     return (
-        f"{main.difference:+.4f} {_unit(found)}{relative}, 95% interval {main.low:+.4f} to "
-        f"{main.high:+.4f}"
+        f"{main.difference:+.4f} {found.unit} per session{relative}, 95% interval "
+        f"{main.low:+.4f} to {main.high:+.4f}"
     )
 
 
 def _unsupported(found: Counterfactual) -> tuple[str, str]:
     support = found.support
     return (
-        f"Cannot tell: {support.missing:.0%} of what {found.new} shows, as far as it would be "
-        f"looked at, was never displayed ({1 - support.top:.0%} of what it shows on top): clicks "
-        "say nothing about it.",
+        f"Cannot tell: {support.missing:.0%} of what {support.ranking} shows, as far as it would "
+        f"be looked at, was never displayed ({1 - support.top:.0%} of what it shows on top): "
+        "clicks say nothing about it.",
         "Let it order only what was displayed (only_displayed=True), or show "
         "its results to some users by interleaving (dualrank interleave).",
     )
@@ -83,7 +81,9 @@ def _what_would(found: Counterfactual, main: Estimate) -> str:
     """How many sessions would tell a difference of the size that was found."""
     half = (main.high - main.low) / 2
     size = abs(main.difference)
-    needed = found.sessions * (half / size) ** 2 if size > 0 else float("inf")
+    # Five times in six: where it is an interval's half and one more standard error from 0.
+    reach = half * seen(NORMAL_95) / NORMAL_95
+    needed = found.sessions * (reach / size) ** 2 if size > 0 else float("inf")
     if not needed < MOST_SESSIONS:
         return "The two are so close that no log would tell them apart."
     return (
@@ -97,16 +97,11 @@ def _rounded(number: float) -> str:
     return f"{round(number, -digits):,.0f}"
 
 
-def _stands_otherwise(found: Counterfactual, main: Estimate) -> bool:
-    """Whether the sign stays whatever the curve is within reason."""
-    return all(value * main.difference > 0 for value in found.otherwise.values())
-
-
 def _otherwise(found: Counterfactual) -> str:
     half, more = found.otherwise["0.5"], found.otherwise["1.5"]
     return (
-        f"{half:+.4f} {_unit(found)} had examination fallen off half as fast, {more:+.4f} had "
-        "it fallen off one and a half times as fast"
+        f"{half:+.4f} {found.unit} per session had examination fallen off half as fast, "
+        f"{more:+.4f} had it fallen off one and a half times as fast"
     )
 
 
@@ -136,6 +131,11 @@ def _doubts(found: Counterfactual, main: Estimate) -> list[str]:
             f"{abs(found.disagreement):.1f} standard errors: the estimate goes "
             f"{found.mended:.0%} of the way to what clicks say."
         )
+    if any(each.estimator == AFFINE for each in found.estimates):
+        doubts.append(
+            "Users seem to click what stands on top because it stands there: only the affine "
+            "estimate takes that off, and its interval takes what it takes off to be known."
+        )
     if found.support.heaviest > HEAVY:
         doubts.append(
             f"Ten clicks carry {found.support.heaviest:.0%} of the weight of inverse propensity: a "
@@ -151,12 +151,13 @@ def _doubts(found: Counterfactual, main: Estimate) -> list[str]:
     if not found.curve_is_counted:
         doubts.append("Nothing says how sure the curve is; the intervals take it to be right.")
     doubts += found.notes
+    by = (
+        "by clicks alone: whether what is clicked also satisfies, they do not show"
+        if found.events is None
+        else f"by what {listed(found.events)} are worth"
+    )
     doubts.append(
         f"Judged on {counted(found.queries, 'queries')} in {counted(found.sessions, 'sessions')}, "
-        + (
-            "by clicks alone: whether what is clicked also satisfies, they do not show."
-            if found.events is None
-            else f"by {listed(found.events)}."
-        )
+        f"{by}."
     )
     return doubts
