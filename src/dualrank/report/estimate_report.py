@@ -185,7 +185,8 @@ def _by_part(found: Counterfactual, value: str) -> Section | None:
     intervals = [_interval(*each) for each in parts]
     caption = (
         f"New minus old in {in_a_sentence(value)}, doubly robust. Head, middle and tail are "
-        "the queries of a third of the sessions each, the most frequent first."
+        "the queries of a third of the sessions each, the most frequent first. What a document is "
+        "worth is taken to be the same in every part."
     )
     draw = partial(interval_figure, intervals, "Difference by part of the traffic")
     remark = (
