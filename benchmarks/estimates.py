@@ -201,7 +201,7 @@ def table(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
                 f"{_mse(some, name) / plain:.2f}",
                 f"{np.mean((low <= truth) & (truth <= high)):.1%}",
                 f"{np.mean(high - low) / 2:.4f}",
-                f"{np.mean(np.sign(gap[beyond]) == np.sign(truth[beyond])):.1%} of {beyond.sum()}",
+                f"{np.sum(np.sign(gap[beyond]) == np.sign(truth[beyond]))} of {beyond.sum()}",
                 f"{np.sum(clear & (np.sign(gap) != np.sign(truth)))} of {clear.sum()}",
             )
         )
@@ -280,6 +280,12 @@ def draw(by_sessions: dict[int, list[dict[str, Any]]], path: Path) -> None:
     """Root mean squared error of every estimator against sessions."""
     from dualrank.report import LEGEND, log_scale, new_figure, title, write_figure
 
+    every = [{(row["new"], row["old"]) for row in rows} for rows in by_sessions.values()]
+    common = set.intersection(*every)
+    by_sessions = {
+        count: [row for row in rows if (row["new"], row["old"]) in common]
+        for count, rows in by_sessions.items()
+    }
     figure, (ax,) = new_figure(1)
     counts = np.array(sorted(by_sessions))
     for name in ESTIMATORS:
@@ -294,8 +300,7 @@ def draw(by_sessions: dict[int, list[dict[str, Any]]], path: Path) -> None:
     ax.set_xscale("log")
     log_scale(ax)
     ax.set_xlabel("sessions")
-    ax.set_ylabel("error of the difference in clicks per session")
-    title(ax, "What more sessions tell")
+    title(ax, "Error of the difference in clicks per session")
     ax.legend(**LEGEND)
     write_figure(figure, path)
 

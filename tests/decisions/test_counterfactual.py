@@ -69,6 +69,7 @@ def found(log: dr.ClickLog, data: Dataset):
 def test_every_estimator_is_near_the_truth_where_its_assumptions_hold(found, data, log) -> None:
     good = data.features[:, 0] + data.features[:, 1]
     truth = true_clicks(data, dr.top_lists(data, good)) - true_clicks(data, log.lists)
+    assert not found.clicks_depend
     for name in ("direct", "ips", "self-normalised", "clipped", "doubly-robust"):
         each = found["clicks", name]
         # Truth is over these very queries, which intervals over queries are wider than.
@@ -240,6 +241,14 @@ def test_trusting_users_bring_the_affine_estimate(data) -> None:
     truth = true_clicks(data, dr.top_lists(data, good), user) - true_clicks(data, log.lists, user)
     affine, plain = found["clicks", "affine"], found["clicks", "ips"]
     assert abs(affine.difference - truth) < abs(plain.difference - truth)
+
+
+def test_users_who_stop_after_a_click_leave_nothing_to_tell(data) -> None:
+    log = dr.sample_log(data, logged_lists(data), make_user("cascade"), 60_000, seed=3)
+    found = estimate(log, data.features[:, 1], data, resamples=50)
+    assert found.clicks_depend
+    assert verdict_of(found).decision == "cannot tell"
+    assert "stop after a click" in verdict_of(found).sentences[0]
 
 
 def test_weights_of_events_are_what_is_earned(log, data) -> None:

@@ -55,6 +55,7 @@ def found():
         moves=(move("q1", 0.5), move(HOSTILE, -0.25)),
         sessions=10_000,
         queries=300,
+        clicks_depend=False,
     )
 
 

@@ -61,6 +61,8 @@ class Counterfactual:
     moves: tuple[Move, ...]
     sessions: int
     queries: int
+    clicks_depend: bool
+    """Whether users read from the top and stop after a click, so that no curve explains them."""
     events: dict[str, float] | None = None
     """What kinds of events count for, where more than clicks do."""
     notes: tuple[str, ...] = ()

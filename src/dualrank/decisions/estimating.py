@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from dualrank.certainty import LEVEL, alarm_errors
+from dualrank.clicks.dependence import Dependence
 from dualrank.corrections.click_regression import regress_clicks
 from dualrank.corrections.correction import curves_by_context
 from dualrank.data.click_log import PERIOD, ClickLog
@@ -131,6 +132,7 @@ class Work:
         done(total - 2)
         estimates += self._affine(judging, judged, draws, basis, quantile, refused)
         against = contradictions(judging, self.curve, effect)
+        habits = Dependence.of(log)
         done(total - 1)
         return Counterfactual(
             self.new.name,
@@ -148,6 +150,7 @@ class Work:
             largest_moves(judging, judged, effect, self.dataset.catalogue, kept),
             log.sessions,
             len(np.unique(log.lists.queries)),
+            habits.ends_sessions or habits.reads_from_the_top,
             self.events,
             (*self.notes, *notes),
         )

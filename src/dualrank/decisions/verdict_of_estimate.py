@@ -21,6 +21,13 @@ HEAVY = 0.1
 """The weight of ten clicks beyond which an estimate hangs on them."""
 
 
+DEPENDENT = (
+    "Cannot tell: users of this log stop after a click, so that what is clicked depends on what "
+    "stands above, and no estimate by position is right.",
+    "Compare by interleaving (dualrank interleave), and train with method stopping, or auto.",
+)
+
+
 @dataclass(frozen=True)
 class Verdict:
     """The decision, and the sentences that say it, the most important first."""
@@ -35,6 +42,8 @@ def verdict_of(found: Counterfactual) -> Verdict:
     doubts = _doubts(found, main)
     if not found.support.is_enough:
         return Verdict("cannot tell", (*_unsupported(found), *doubts))
+    if found.clicks_depend:
+        return Verdict("cannot tell", (*DEPENDENT, *doubts))
     # Documents that moved vouch for the curve that they gave, whatever features say.
     if found.contradicted and found.curve_source != HARVESTED:
         said = f"Cannot tell: {_in_words(found.contradicted[0])}."

@@ -63,5 +63,5 @@ def slope_along_the_list(held_out: ClickLog, scores: NDArray[np.floating]) -> Sl
     _, query = np.unique(held_out.lists.queries[useful], return_inverse=True)
     slopes = np.stack([np.bincount(query, each) for each in logit.slopes(fitted).T], axis=1)
     inverse = np.linalg.inv(logit.information(fitted) + RIDGE * np.eye(len(fitted)))
-    errors = np.sqrt(np.diag(inverse @ (slopes.T @ slopes) @ inverse))
+    errors = np.sqrt(np.maximum(np.diag(inverse @ (slopes.T @ slopes) @ inverse), 0.0))
     return Slope(float(fitted[0]), float(fitted[2]), float(errors[2]))
