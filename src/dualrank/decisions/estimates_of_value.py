@@ -31,6 +31,9 @@ Floats = NDArray[np.float64]
 
 DIRECT, IPS, NORMALISED, CLIPPED = "direct", "ips", "self-normalised", "clipped"
 DOUBLY_ROBUST, AFFINE = "doubly-robust", "affine"
+FILLED = "filled"
+"""Inverse propensity where a document was displayed, and the model where it was not: one of the two
+that the doubly robust estimate lies between, and not shown by itself."""
 AGREEMENT = 4.0
 """Squared standard errors that the model and inverse propensity may differ by as a matter of
 course: two of them."""
@@ -155,7 +158,7 @@ def values_of(sums: GroupSums, fit: Fit, draws: Floats, t: int) -> dict[str, Val
         IPS: Values(plain),
         NORMALISED: Values(plain / np.maximum(share, 1e-12)),
         CLIPPED: Values(both(CLIPPED)),
-        "filled": Values(both("filled"), bias("filled")),
+        FILLED: Values(both(FILLED), bias(FILLED)),
     }
 
 

@@ -26,6 +26,7 @@ from dualrank.decisions.estimates_of_value import (
     AFFINE,
     DIRECT,
     DOUBLY_ROBUST,
+    FILLED,
     IPS,
     Robust,
     Values,
@@ -88,7 +89,7 @@ class Work:
         draws = np.concatenate([np.ones((1, groups)), drawn])
         basis = judging.basis(effect)
         judged = judging.judge(effect, draws, basis)
-        robust = [doubly_robust(each[DIRECT], each["filled"]) for each in judged.values]
+        robust = [doubly_robust(each[DIRECT], each[FILLED]) for each in judged.values]
         once = np.ones((1, FOLDS))
         steps = self._steps(len(curves[0]))
         total = len(steps) + 4
@@ -116,7 +117,7 @@ class Work:
         estimates = []
         for t, target in enumerate(judging.targets):
             found: dict[str, Values] = {DOUBLY_ROBUST: robust[t].values, **judged.values[t]}
-            found.pop("filled")
+            found.pop(FILLED)
             for e, (name, values) in enumerate(found.items()):
                 if name in refused or (target.part and name != DOUBLY_ROBUST):
                     continue
@@ -269,7 +270,7 @@ def _gaps(judged: Judged, robust: list[Robust]) -> Floats:
     rows = []
     for each, mixed in zip(judged.values, robust, strict=True):
         gaps = {name: float(values.difference[0]) for name, values in each.items()}
-        filled = gaps.pop("filled")
+        filled = gaps.pop(FILLED)
         robustly = (1 - mixed.share) * gaps[DIRECT] + mixed.share * filled
         rows.append([robustly, *gaps.values()])
     return np.array(rows)

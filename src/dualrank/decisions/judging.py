@@ -27,8 +27,8 @@ Floats = NDArray[np.float64]
 class Judging:
     """A log whose documents are numbered by the pairs that matter, and two rankings of them.
 
-    `clicks` are those of every list and position, or what they are worth; `noise` is their variance
-    per unit of exposure and relevance, summed over the log.
+    `clicks` are those of every list and position, or what they are worth; `squares` is the sum of
+    their squares over sessions, by which their noise is known.
     """
 
     log: ClickLog
