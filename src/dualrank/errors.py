@@ -27,3 +27,7 @@ class StoppedError(DualrankError):
 
 class LostWorkerError(StoppedError):
     """Another worker of a training with several has gone."""
+
+
+class StorageError(DualrankError):
+    """What was to be kept could not be written; nothing of it counts."""

@@ -8,7 +8,9 @@ from typing import Literal
 
 from dualrank.errors import SettingsError
 
-Extra = Literal["charts", "chinese", "onnx", "pages", "spark", "tensorboard", "trees"]
+Extra = Literal[
+    "charts", "chinese", "onnx", "pages", "redis", "serve", "spark", "tensorboard", "trees"
+]
 
 # Who wants an extra, and the packages that it brings, as `pip install` takes them.
 _EXTRAS: dict[Extra, tuple[str, str]] = {
@@ -16,6 +18,8 @@ _EXTRAS: dict[Extra, tuple[str, str]] = {
     "chinese": ("cutting Chinese into words needs", "rjieba"),
     "onnx": ("ONNX needs", "onnx onnxruntime"),
     "pages": ("reading web pages needs", "pystemmer selectolax tantivy warcio"),
+    "redis": ("events on Redis need", "redis"),
+    "serve": ("serving needs", "httptools prometheus-client starlette uvicorn uvloop"),
     "spark": ("the engine spark needs", "pyspark"),
     "tensorboard": ("writing for TensorBoard needs", "tensorboard"),
     "trees": ("growing trees needs", "lightgbm"),

@@ -1,0 +1,270 @@
+"""Versions of a model: a folder of model directories, and a note that says which one is live.
+
+    MODELS/versions.json     which is live, what became of each, and why
+    MODELS/000001/ …         model directories, the latest ones
+    MODELS/learner.json      what the learner has seen (`learner_record.py`)
+
+The note is replaced as a whole after the model that it names is on disk, by one process at a time:
+whoever reads it finds a version that is there. Servers, learner and commands all go by it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from dualrank.errors import CheckpointError, SettingsError
+from dualrank.learning.model import Model
+from dualrank.learning.model_files import MANIFEST
+from dualrank.sentences import reason_of, shortened
+from dualrank.storage import read_json, write_text, writing_alone
+
+NOTE = "versions.json"
+FORMAT = 1
+KEPT = 10
+"""So many model directories are kept beside the live one; of older ones the note alone."""
+MOST_HAPPENINGS = 1_000
+PATIENCE = 10.0
+"""Seconds to wait for another process that is writing the note."""
+
+State = Literal["candidate", "live", "replaced", "refused", "taken back"]
+
+
+@dataclass(frozen=True)
+class Version:
+    """A model that was made, and what became of it."""
+
+    number: int
+    made: float
+    """When, in seconds since 1970."""
+    state: State
+    why: str
+    """The sentence that goes with its state."""
+    sessions: int = 0
+    """How many sessions had been learned from, as far as the learner knows."""
+    parent: int | None = None
+    """The version that it goes on from."""
+    since: float | None = None
+    """When it went live last, if ever."""
+
+
+@dataclass(frozen=True)
+class Happening:
+    """A line of the history: what became of which version, when and why."""
+
+    time: float
+    version: int
+    what: State
+    why: str
+
+
+@dataclass(frozen=True)
+class Note:
+    """What `versions.json` says."""
+
+    live: int
+    versions: dict[int, Version]
+    happened: list[Happening] = field(default_factory=list)
+
+    def became(self, number: int, what: State, why: str) -> Note:
+        """The note after a version became something."""
+        now = time.time()
+        version = replace(self.versions[number], state=what, why=why)
+        if what == "live":
+            version = replace(version, since=now)
+        happened = [*self.happened, Happening(now, number, what, why)][-MOST_HAPPENINGS:]
+        return Note(self.live, {**self.versions, number: version}, happened)
+
+
+class Versions:
+    """A folder of versions.
+
+    `Versions.create(folder, model)` makes one around a first model, `Versions(folder)` opens it.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        if not (self.folder / NOTE).exists():
+            hint = ""
+            if (self.folder / MANIFEST).exists():
+                hint = "; it is a model, and `dualrank serve` makes versions of one"
+            raise CheckpointError(f"{self.folder}: no folder of versions: no {NOTE} in it{hint}")
+
+    @classmethod
+    def create(
+        cls, folder: str | Path, model: Model, why: str = "the model given at start"
+    ) -> Versions:
+        """A folder whose first version is live."""
+        path = Path(folder)
+        with _alone(path):
+            if (path / NOTE).exists():
+                raise SettingsError(f"{path}: there are versions already")
+            model.save(path / _name(1))
+            now = time.time()
+            first = Version(1, now, "live", why, since=now)
+            _write(path, Note(1, {1: first}, [Happening(now, 1, "live", why)]))
+        return cls(path)
+
+    @staticmethod
+    def is_one(folder: str | Path) -> bool:
+        """Whether a folder holds versions."""
+        return (Path(folder) / NOTE).exists()
+
+    def note(self) -> Note:
+        """What is live, and what became of all."""
+        return _read(self.folder / NOTE)
+
+    @property
+    def live(self) -> Version:
+        """The version in front of users."""
+        note = self.note()
+        return note.versions[note.live]
+
+    def path(self, number: int) -> Path:
+        """The model directory of a version."""
+        return self.folder / _name(number)
+
+    def load(self, number: int) -> Model:
+        """The model of a version."""
+        return Model.load(self.path(number))
+
+    def add(self, model: Model, why: str, *, sessions: int = 0) -> Version:
+        """Put a candidate beside the live version, which it goes on from."""
+        with _alone(self.folder):
+            note = self.note()
+            number = max(note.versions) + 1
+            shutil.rmtree(self.path(number), ignore_errors=True)
+            model.save(self.path(number))
+            made = Version(number, time.time(), "candidate", why, sessions, note.live)
+            note = replace(note, versions={**note.versions, number: made})
+            _write(self.folder, note.became(number, "candidate", why))
+            return made
+
+    def go_live(self, number: int, why: str) -> Version:
+        """Put a version in front of users; the one before is kept."""
+
+        def change(note: Note) -> Note:
+            self._require_there(note, number)
+            if number == note.live:
+                return note
+            after = note.became(note.live, "replaced", f"version {number} took its place")
+            return replace(after.became(number, "live", why), live=number)
+
+        return self._change(number, change)
+
+    def refuse(self, number: int, why: str) -> Version:
+        """Say that a candidate does not go live."""
+        return self._change(number, lambda note: note.became(number, "refused", why))
+
+    def take_back(self, number: int, why: str, *, to: int | None = None) -> Version:
+        """Take the live version back: the latest that was live before and still stands follows.
+
+        Gives the version that is live then. `number` is the version that was found wanting: if
+        another one is live by now, nothing happens.
+        """
+
+        def change(note: Note) -> Note:
+            if number != note.live:
+                return note
+            follows = self._before(note) if to is None else to
+            self._require_there(note, follows)
+            if follows == number:
+                raise SettingsError(f"version {number} is the one that is live")
+            after = note.became(number, "taken back", why)
+            said = f"version {number} was taken back: {why}"
+            return replace(after.became(follows, "live", said), live=follows)
+
+        self._change(number, change)
+        return self.live
+
+    def _before(self, note: Note) -> int:
+        """Which version was live before the live one, and was not taken back."""
+        for happening in reversed(note.happened):
+            number = happening.version
+            if (
+                happening.what == "live"
+                and number != note.live
+                and note.versions[number].state == "replaced"
+                and self.path(number).exists()
+            ):
+                return number
+        raise SettingsError(f"{self.folder}: no version was live before {note.live}")
+
+    def _require_there(self, note: Note, number: int) -> None:
+        if number not in note.versions or not (self.path(number) / MANIFEST).exists():
+            there = ", ".join(str(n) for n in note.versions if self.path(n).exists())
+            raise SettingsError(f"{self.folder}: there is no version {number}; there are {there}")
+
+    def _change(self, number: int, change: Callable[[Note], Note]) -> Version:
+        with _alone(self.folder):
+            note = change(self.note())
+            _write(self.folder, note)
+            self._forget(note)
+        return note.versions[number]
+
+    def _forget(self, note: Note) -> None:
+        """Remove the model directories of old versions, never that of the live one or its parents.
+
+        What can be gone back to is kept: versions that were live before the others.
+        """
+        there = [n for n in sorted(note.versions, reverse=True) if self.path(n).exists()]
+        useful = [n for n in there if note.versions[n].state in ("live", "replaced", "candidate")]
+        rest = [n for n in there if n not in useful]
+        kept = {note.live, *useful[:KEPT], *rest[:KEPT]}
+        for number in there:
+            if number not in kept:
+                shutil.rmtree(self.path(number), ignore_errors=True)
+
+
+def _name(number: int) -> str:
+    return f"{number:06}"
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the folder, when whoever holds it has finished."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        held = writing_alone(folder)
+        try:
+            held.__enter__()
+            break
+        except SettingsError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.05)
+    try:
+        yield
+    finally:
+        held.__exit__(None, None, None)
+
+
+def _write(folder: Path, note: Note) -> None:
+    said = {
+        "format": FORMAT,
+        "live": note.live,
+        "versions": [asdict(each) for each in note.versions.values()],
+        "happened": [asdict(each) for each in note.happened],
+    }
+    write_text(folder / NOTE, json.dumps(said, indent=1) + "\n")
+
+
+def _read(path: Path) -> Note:
+    found: Any = read_json(path, CheckpointError)
+    try:
+        if found["format"] != FORMAT:
+            what = shortened(found["format"])
+            raise CheckpointError(f"{path}: versions of format {what}; this version reads {FORMAT}")
+        versions = {each["number"]: Version(**each) for each in found["versions"]}
+        versions[found["live"]]  # that it is there
+        if not all(type(number) is int and number > 0 for number in versions):
+            raise ValueError("a version has no number")
+        return Note(found["live"], versions, [Happening(**each) for each in found["happened"]])
+    except (TypeError, LookupError, ValueError) as error:
+        raise CheckpointError(f"{path}: damaged: {reason_of(error)}") from error
