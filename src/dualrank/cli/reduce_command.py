@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dualrank.cli.outputs import NewFile
-from dualrank.cli.terminal import Json, Log, Seed, answer, one_bar
+from dualrank.cli.options import Typed
+from dualrank.cli.outputs import NewFile, NewFolder
+from dualrank.cli.terminal import Json, Seed, answer, one_bar
 from dualrank.data.log.log_options import LogOptions
 from dualrank.errors import SettingsError
 from dualrank.sentences import counted
 
 if TYPE_CHECKING:
+    from dualrank.data.click_log import ClickLog
     from dualrank.data.log.reading_report import ReadingReport
     from dualrank.report import Table
 
@@ -23,12 +26,38 @@ logger = logging.getLogger(__name__)
 
 
 def reduce(
-    log: Log,
+    log: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="LOG",
+            help="The click log: Parquet, CSV or JSON lines; a file, folder, pattern, or reduced "
+            "log.",
+        ),
+    ] = None,
+    day: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[day=DAY]",
+            help="With --append: which day LOG is, where it is not called after it.",
+        ),
+    ] = None,
     out: Annotated[
-        Path,
+        Path | None,
         typer.Option("--out", help="The reduced log to write (.parquet)."),
         NewFile("dualrank.log"),
-    ],
+    ] = None,
+    append: Annotated[
+        Path | None,
+        typer.Option("--append", metavar="DIR", help="A folder of days, to which LOG is added."),
+        NewFolder("*.parquet"),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option("--drop", metavar="DAY", help="Remove a day from the folder. Repeatable."),
+    ] = None,
+    keep: Annotated[
+        int | None, typer.Option(help="Remove all but so many last days from the folder.", min=1)
+    ] = None,
     events: Annotated[
         str | None,
         typer.Option(
@@ -53,23 +82,24 @@ def reduce(
     master: Annotated[str | None, typer.Option(help="Spark's master, such as yarn.")] = None,
     seed: Seed = 0,
     as_json: Json = False,
+    typed: Typed,
 ) -> None:
     """Check a click log and reduce it to the distinct things that happened, with counts.
 
     Prints what was read, what was left out, and why. The reduced log is what every other command
-    takes as LOG, in a fraction of the time.
+    takes as LOG, in a fraction of the time; so is a folder of days, whose sum it takes.
 
     Example: dualrank reduce clicks/ --column doc_id=item --context device --out log.parquet
 
     Example: dualrank reduce clicks/ --event cart --event purchase --out log.parquet
 
     Example: dualrank reduce ubi.ndjson --events ubi.ndjson --event add_to_cart --out log.parquet
+
+    Example: dualrank reduce clicks/today.parquet --append log/ day=2026-11-02 --keep 30
     """
-    from dualrank.data.log.reading_report import BadLogError
     from dualrank.data.log.saved import write_log
     from dualrank.storage import require_suffix
 
-    require_suffix(out, "a reduced log", ".parquet")
     if action and events is None:
         raise SettingsError("--action chooses among UBI events; give them as --events")
     if engine == "spark" and events is not None:
@@ -78,41 +108,131 @@ def reduce(
         raise SettingsError("--memory is DuckDB's; the memory of Spark is set where it runs")
     if engine == "duckdb" and master is not None:
         raise SettingsError("--master is Spark's; give it with --engine spark")
-    try:
-        with one_bar(f"reading {Path(log).name}") as report:
-            if engine == "spark":
-                from dualrank.data.log.spark import read_log_on_spark
+    if (out is None) == (append is None):
+        raise SettingsError("give --out for a reduced log, or --append for a folder of days")
+    if day is not None and not day.startswith("day="):
+        raise SettingsError(
+            f"{day!r} is one LOG too many; several files are given as a folder, or as a pattern in "
+            "quotes"
+        )
+    if append is None and (day or drop or keep):
+        raise SettingsError("days are those of a folder; give it as --append")
+    if log is None and not (drop or keep):
+        raise SettingsError("give the LOG that is to be reduced")
 
-                found = read_log_on_spark(log, master=master, options=options)
-            else:
+    reading = _Reading(events, tuple(action or ()), engine, memory, master, as_json)
+    if append is not None:
+        if "periods" in typed:
+            raise SettingsError(
+                "--periods is not for --append: a folder of days is cut by its days"
+            )
+        options = replace(options, periods=0)
+        _change_days(append, log, day, drop or [], keep, options, reading, bool(typed.get("force")))
+        return
+    assert out is not None
+    assert log is not None
+    require_suffix(out, "a reduced log", ".parquet")
+    found = reading.read(log, options)
+    write_log(found, out)
+    content, *shown = _told(found, out)
+    answer(as_json, {"log": str(out), **content}, *shown)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What a log is read with, besides its options."""
+
+    events: str | None
+    actions: tuple[str, ...]
+    engine: str
+    memory: str | None
+    master: str | None
+    as_json: bool
+
+    def read(self, log: str, options: LogOptions) -> ClickLog:
+        """The reduced log; of one that is too bad, the account is printed before the error."""
+        from dualrank.data.log.reading_report import BadLogError
+
+        try:
+            with one_bar(f"reading {Path(log).name}") as report:
+                if self.engine == "spark":
+                    from dualrank.data.log.spark import read_log_on_spark
+
+                    return read_log_on_spark(log, master=self.master, options=options)
                 from dualrank.data.log.engine import MEMORY_LIMIT
                 from dualrank.data.log.read_log import read_log
 
-                found = read_log(
+                return read_log(
                     log,
-                    events=events,
-                    actions=tuple(action or ("click",)),
-                    memory=memory or MEMORY_LIMIT,
+                    events=self.events,
+                    actions=self.actions or ("click",),
+                    memory=self.memory or MEMORY_LIMIT,
                     options=options,
                     progress=report,
                 )
-    except BadLogError as error:
-        reading = error.reading
-        answer(as_json, {"log": None, "reading": reading.to_dict()}, *_account(reading))
-        raise
-    write_log(found, out)
+        except BadLogError as error:
+            account = error.reading
+            content = {"log": None, "reading": account.to_dict()}
+            answer(self.as_json, content, *_account(account))
+            raise
+
+
+def _change_days(
+    append: Path,
+    log: str | None,
+    day: str | None,
+    drop: list[str],
+    keep: int | None,
+    options: LogOptions,
+    reading: _Reading,
+    force: bool,
+) -> None:
+    """Add a day to a folder, and drop others; everything that can be refused is, before work."""
+    from dualrank.data.log.days import LogFolder, day_name, day_of_log
+    from dualrank.data.log.read_log import is_reduced
+
+    folder, dropped = LogFolder(append), [day_name(each) for each in dict.fromkeys(drop)]
+    content: dict[str, Any] = {}
+    shown: list[str | Table | None] = []
+    name = None
+    with folder.held():
+        folder.require(dropped)
+        if log is not None:
+            name = day_of_log(log) if day is None else day_name(day)
+            if name in dropped:
+                raise SettingsError(f"{append}: the day {name} is both added and dropped")
+            folder.refuse(name, options, reading.actions, force=force)
+            if reading.engine == "duckdb" and is_reduced(log):
+                raise SettingsError(f"{log}: reduced already; a day is reduced from its own rows")
+            found = reading.read(log, options)
+            folder.add(name, found, options, reading.actions)
+            content, *shown = _told(found, folder.path(name))
+        left = [each for each in folder.names if each not in dropped]
+        dropped += left[:-keep] if keep else []
+        folder.drop(dropped)
+        left = folder.names
+    shown.append(f"dropped: {', '.join(dropped)}" if dropped else None)
+    range_ = f" from {left[0]} to {left[-1]}" if left else ""
+    shown.append(f"{append}: {counted(len(left), 'days')}{range_}")
+    whole = {"log": str(append), "day": name, "days": left, "dropped": dropped}
+    answer(reading.as_json, {**whole, **content}, *shown)
+
+
+def _told(found: ClickLog, out: Path) -> tuple[Any, ...]:
+    """What was written, for machines and then for people; warnings where it is of no use."""
+    reading = found.reading
+    assert reading is not None
     if not found.clicks.any():
         logger.warning(
             "%s: there is no click in this log, and nothing can be learned from it; look at "
             "`clicked`, or at --action for UBI events",
-            log,
+            reading.source,
         )
-    assert found.reading is not None
-    if found.reading.clicks_alone:
+    if reading.clicks_alone:
         logger.warning(
             "%s: every row of this log is a click; what was displayed and not clicked is missing, "
             "and without it nothing can be learned of position or relevance",
-            log,
+            reading.source,
         )
     sizes = {
         "sessions": found.sessions,
@@ -121,10 +241,9 @@ def reduce(
     }
     sums = {kind: float(amounts.sum()) for kind, amounts in found.events.items()}
     kept = [f"{kind} {amount:,.6g}" for kind, amount in sums.items()]
-    answer(
-        as_json,
-        {"log": str(out), **sizes, "events": sums, "reading": found.reading.to_dict()},
-        *_account(found.reading),
+    return (
+        {**sizes, "events": sums, "reading": reading.to_dict()},
+        *_account(reading),
         f"{out}: {', '.join(counted(value, name) for name, value in sizes.items())}",
         f"besides clicks: {', '.join(kept)}" if kept else None,
     )

@@ -11,8 +11,10 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.features import read_features
 from dualrank.data.frames import to_table
+from dualrank.data.log.added_days import read_days
 from dualrank.data.log.assembly import assemble
 from dualrank.data.log.columns import find_columns
+from dualrank.data.log.days import Day
 from dualrank.data.log.engine import MEMORY_LIMIT, DuckDBEngine, Progress
 from dualrank.data.log.features_join import point_to
 from dualrank.data.log.formats import PARQUET
@@ -40,6 +42,8 @@ def read_log(
     **settings: Any,
 ) -> ClickLog:
     """Read a click log: one row per displayed document, or a reduced log that was saved.
+
+    A folder of days that `dualrank reduce --append` wrote, or some files of it, are added up.
 
     `log` is a Parquet, CSV or JSON lines file (`.gz` and `.zst` too), a folder of them, a pattern
     such as `clicks/2024-*.parquet`, several of these, or a data frame (pandas, polars, Arrow). With
@@ -69,13 +73,20 @@ def read_log(
             raise SettingsError(
                 f"{source.name}: this log is reduced already; events are given when it is reduced"
             )
+        days = len(saved) == len(source.files) and all(Day.of(file) for file in saved)
         plain = replace(options, contexts=(), event_kinds=(), partial=False, max_bad_share=0.0)
+        # Days are cut into periods when they are added up.
+        plain = replace(plain, periods=LogOptions().periods) if days else plain
         if plain != LogOptions():
             raise SettingsError(
                 f"{source.name}: this log is reduced already; columns, positions, periods and "
                 "traffic filters are given when it is reduced"
             )
-        result = _read_saved(source, options)
+        if days:
+            result = read_days(source.files, source.name, options.periods, progress)
+        else:
+            result = _read_saved(source)
+        _require(result, options, source.name)
         # What was bad when it was reduced was allowed then.
         before = result.reading.bad_shares if result.reading else {}
     else:
@@ -97,6 +108,11 @@ def read_log(
         if progress is not None:
             progress(100, 100)
     return finish(result, dataset, options.max_bad_share, before, source.name if source else None)
+
+
+def is_reduced(log: Paths) -> bool:
+    """Whether files are reduced logs, or some of them are."""
+    return bool(_saved_files(find_source(log)))
 
 
 def finish(
@@ -123,21 +139,25 @@ def finish(
     return log
 
 
-def _read_saved(source: Source, options: LogOptions) -> ClickLog:
+def _read_saved(source: Source) -> ClickLog:
     if len(source.files) > 1:
         raise DataError(
             f"{source.name}: {_saved_files(source)[0]} is a reduced log among {len(source.files)} "
-            "files; give it alone, or the log's own files, which are all reduced together"
+            "files; give it alone, or the log's own files, which are all reduced together (days "
+            "that add up are written by `dualrank reduce --append`)"
         )
-    log = read_saved(source.files[0])
+    return read_saved(source.files[0])
+
+
+def _require(log: ClickLog, options: LogOptions, name: str) -> None:
+    """Refuse a reduced log without a column or event that is asked for."""
     try:
         for context in options.contexts:
             log.column(context)
         for kind in options.event_kinds:
             log.event(kind)
     except DataError as error:
-        raise DataError(f"{source.name}: {error}") from error
-    return log
+        raise DataError(f"{name}: {error}") from error
 
 
 def _saved_files(source: Source | None) -> list[str]:

@@ -11,7 +11,8 @@ of it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,13 @@ BROKEN = (
 """What Arrow, JSON and the checks say against a file that is not what was written."""
 
 
-def write_log(log: ClickLog, path: Path) -> None:
-    """Save a reduced log; nothing appears under this name before all of it is written."""
+def write_log(log: ClickLog, path: Path, **notes: Any) -> None:
+    """Save a reduced log; nothing appears under this name before all of it is written.
+
+    Further `notes`, which JSON can hold, stand beside the account of how the log was read.
+    """
     require_suffix(path, "a reduced log", ".parquet")
-    schema = _schema_with_note(log)
+    schema = _schema_with_note(log, notes)
     with (
         atomic_file(path) as file,
         pq.ParquetWriter(file, schema, compression="zstd") as writer,
@@ -64,40 +68,64 @@ def write_log(log: ClickLog, path: Path) -> None:
 
 def to_table(log: ClickLog) -> pa.Table:
     """The reduced log as an Arrow table of one row per list."""
-    metadata = _schema_with_note(log).metadata
+    metadata = _schema_with_note(log, {}).metadata
     return pa.concat_tables(_tables(log)).replace_schema_metadata(metadata)
 
 
 def is_saved(path: str) -> bool:
     """Whether a Parquet file is a reduced log."""
+    return _note_of(path) is not None
+
+
+def note_of(path: str) -> dict[str, Any]:
+    """What is noted in a Parquet file, unproven as yet; nothing where it is no reduced log."""
+    with refusing_damage(path):
+        note = json.loads(_note_of(path) or b"{}")
+        if not isinstance(note, dict):
+            raise ValueError("its note is no object")
+        return note
+
+
+def _note_of(path: str) -> bytes | None:
     try:
         with pa.OSFile(path) as file:
             metadata = pq.read_schema(file).metadata
     except BROKEN as error:
         raise DataError(f"{path}: not a readable Parquet file ({reason_of(error)})") from error
-    return metadata is not None and KEY in metadata
+    return (metadata or {}).get(KEY)
 
 
 def read_saved(path: str) -> ClickLog:
     """Read what `write_log` wrote, and check that it is that."""
+    with refusing_damage(path):
+        return log_of(*rows_and_note(path))
+
+
+@contextmanager
+def refusing_damage(path: str) -> Iterator[None]:
+    """Whatever is found to be wrong with a reduced log, in one sentence that names the file."""
     try:
-        with pa.OSFile(path) as opened:
-            file = pq.ParquetFile(opened)
-            refuse_swollen(Path(path), file.metadata)
-            note = json.loads(file.schema_arrow.metadata[KEY])
-            found = note["format"]
-            if found not in (FORMAT, PARTIAL_FORMAT):
-                raise DataError(
-                    f"{path}: a reduced log of format {shortened(found)}; this version reads "
-                    f"{FORMAT} and {PARTIAL_FORMAT}"
-                )
-            wanted = _schema(list(note["columns"]), note.get("events", []), found > FORMAT)
-            table = _read(Path(path), file, wanted, note)
-        return log_of(table, note)
+        yield
     except BROKEN as error:
         raise DataError(
             f"{path}: damaged: not a reduced log ({reason_of(error)}); reduce the log again"
         ) from error
+
+
+def rows_and_note(path: str) -> tuple[pa.Table, dict[str, Any]]:
+    """The rows of a reduced log, and its note, if they are those that were written."""
+    with refusing_damage(path), pa.OSFile(path) as opened:
+        file = pq.ParquetFile(opened)
+        refuse_swollen(Path(path), file.metadata)
+        note = json.loads(file.schema_arrow.metadata[KEY])
+        found = note["format"]
+        if found not in (FORMAT, PARTIAL_FORMAT):
+            raise DataError(
+                f"{path}: a reduced log of format {shortened(found)}; this version reads "
+                f"{FORMAT} and {PARTIAL_FORMAT}"
+            )
+        wanted = _schema(list(note["columns"]), note.get("events", []), found > FORMAT)
+        return _read(Path(path), file, wanted, note), note
 
 
 def _read(path: Path, file: pq.ParquetFile, wanted: pa.Schema, note: dict[str, Any]) -> pa.Table:
@@ -147,8 +175,9 @@ def _schema(columns: Sequence[str], events: Sequence[str], partial: bool) -> pa.
     )
 
 
-def _schema_with_note(log: ClickLog) -> pa.Schema:
+def _schema_with_note(log: ClickLog, notes: Mapping[str, Any]) -> pa.Schema:
     note: dict[str, Any] = {
+        **notes,
         "format": PARTIAL_FORMAT if log.lists.have_gaps.any() else FORMAT,
         "columns": {name: column.names for name, column in log.columns.items()},
         "events": list(log.events),

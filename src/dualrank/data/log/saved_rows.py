@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +18,13 @@ from dualrank.data.log.examples import MAX_DEPTH
 from dualrank.data.log.reading_report import ReadingReport
 
 
-def log_of(table: pa.Table, note: dict[str, Any]) -> ClickLog:
-    """The log of a table without nulls, or a `ValueError` that says what is wrong with a row."""
+def log_of(
+    table: pa.Table, note: dict[str, Any], more: Mapping[str, Column] | None = None
+) -> ClickLog:
+    """The log of a table without nulls, or a `ValueError` that says what is wrong with a row.
+
+    Rows that are alike become one. `more` columns have a value for everything that `happened`.
+    """
     lengths, names = _lengths(table["doc_ids"]), _inner(table["doc_ids"])
     _refuse(lengths < 1, "has no document")
     _refuse(lengths > MAX_DEPTH, f"has more than {MAX_DEPTH} documents")
@@ -64,7 +70,7 @@ def log_of(table: pa.Table, note: dict[str, Any]) -> ClickLog:
         list_of,
         clicks,
         sessions,
-        columns,
+        {**columns, **(more or {})},
         catalogue,
         events,
     )
