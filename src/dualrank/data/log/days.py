@@ -82,11 +82,11 @@ class Day:
             note = note_of(path) if note is None else note
             if "day" not in note:
                 return None
-            name, reduced_with, reading = note["day"], note["reduced_with"], note["reading"]
-            if not _NAME.fullmatch(name) or not isinstance(reduced_with, dict):
+            name, with_what, reading = note["day"], note["reduced_with"], note["reading"]
+            if not _NAME.fullmatch(name) or not isinstance(with_what, dict):
                 raise ValueError("it does not tell which day it is")
             sessions, kept = (int(reading[each]) for each in ("sessions", "kept"))
-            return cls(path, name, reduced_with, sessions, kept)
+            return cls(path, name, with_what, sessions, kept)
 
 
 def refuse_unlike(days: Sequence[Day]) -> None:
@@ -168,12 +168,12 @@ class LogFolder:
                 f"{self.folder}: the day {name} is there already; give force=True to replace it"
             )
         days = self.days(but=[name])
-        new = Day(str(self.path(name)), name, _reduced_with(options, actions), 0, 0)
+        new = Day(str(self.path(name)), name, reduced_with(options, actions), 0, 0)
         refuse_unlike([*days[-1:], new])
 
     def add(self, name: str, log: ClickLog, options: LogOptions, actions: Sequence[str]) -> None:
         """Write a day, in the place of one of its name."""
-        write_log(log, self.path(name), day=name, reduced_with=_reduced_with(options, actions))
+        write_log(log, self.path(name), day=name, reduced_with=reduced_with(options, actions))
 
     def require(self, names: Sequence[str]) -> None:
         """Refuse to drop a day that is not there."""
@@ -192,7 +192,8 @@ class LogFolder:
             self.path(name).unlink()
 
 
-def _reduced_with(options: LogOptions, actions: Sequence[str]) -> dict[str, Any]:
+def reduced_with(options: LogOptions, actions: Sequence[str]) -> dict[str, Any]:
+    """What is noted of how a day was reduced, to be compared with other days."""
     return {
         "contexts": list(options.contexts),
         "events": list(options.event_kinds),
