@@ -105,7 +105,8 @@ def expanded(function: Callable[..., None]) -> Callable[..., None]:
         parameters["force"] = _FORCE
 
     def command(context: typer.Context, **values: Any) -> None:
-        options = [word.lstrip("-") for each in context.command.params for word in each.opts]
+        words = [word for each in context.command.params for word in each.opts]
+        options = [word.lstrip("-") for word in words if word.startswith("-")]
         try:
             values |= {name: read(values[name]) for name, read in readers.items()}
             given = {name: values[name] for name in own if name in values}

@@ -198,6 +198,8 @@ def _change_days(
     with folder.held():
         folder.require(dropped)
         if log is not None:
+            if day is None and log.startswith("day=") and not Path(log).exists():
+                raise SettingsError(f"{log}: no such log; the LOG of a day goes before its name")
             name = day_of_log(log) if day is None else day_name(day)
             if name in dropped:
                 raise SettingsError(f"{append}: the day {name} is both added and dropped")

@@ -50,7 +50,9 @@ def day_rows(rng, day, stamp=1, most=40):
         clicks[1:] &= session > 0
         for place, document, click in zip(places, documents, clicks, strict=True):
             bought = int(rng.random() < 0.2)
-            seconds = round(float(rng.exponential(20)), 6) if rng.random() < 0.5 else None
+            # A column of nothing but None would have no type.
+            none = session > 0 and rng.random() < 0.5
+            seconds = None if none else round(float(rng.exponential(20)), 6)
             shown = (f"{day}/{session}", query, str(document), int(place), int(click))
             rows.append((*shown, stamp, device, client, bought, seconds))
     return rows
