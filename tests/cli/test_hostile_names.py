@@ -61,6 +61,8 @@ def is_harmless(text):
 LOG, FEATURES = "[red]log.parquet", "[x]features.parquet"
 COMMANDS = [
     ("reduce", LOG, "--out", "log.parquet", "--context", "device"),
+    ("reduce", LOG, "day=2026-11-01", "--append", "[red]days", "--context", "device"),
+    ("reduce", "[red]days", "--out", "days.parquet"),
     ("train", LOG, "--features", FEATURES, "--out", "[m]", "--steps", 5, "--method", "dla",
      "--ranker", "linear", "--max-bad-share", 1),
     ("rank", "[m]", FEATURES, "--out", "run.csv"),
@@ -90,6 +92,12 @@ REFUSED = [
     ("diagnose", LOG, "--context", "no\x1b[31m[red]"),
     ("plan-swaps", LOG, "--precision", "[red]\x1b[31m\n"),
     ("reduce", "[no]\x1b[31m\n.parquet", "--out", "x.parquet"),
+    ("reduce", LOG, "day=[red]\x1b[31m", "--append", "[red]days"),
+    ("reduce", LOG, "day=../\x1b[31m\n", "--append", "[red]days"),
+    ("reduce", LOG, "two[red]\x1b[31m\n", "--append", "[red]days"),
+    ("reduce", "[no]\x1b[31m\n", "--append", "[red]days"),
+    ("reduce", LOG, "day=2026-11-02", "--append", "[red]days", "--context", "position"),
+    ("reduce", "--append", "[red]days", "--drop", "\x1b[31m/../x"),
     ("dance[/x]\x1b",),
 ]
 

@@ -99,6 +99,7 @@ def _formats() -> list[Format]:
         _one("interleaved-log-csv", "log.csv", readings.interleaved),
         _one("interleaved-events", "events.ndjson", readings.interleaved),
         _digested("reduced-log", "log.parquet", readings.log),
+        Format("days-of-log", ("*.parquet",), readings.log, seals.without_digests, True),
         _one("reduced-log-first-cut", "log.parquet", readings.log),
         _one("features-columns", "features.parquet", readings.features),
         _one("features-lists", "features.parquet", readings.features),

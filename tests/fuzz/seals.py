@@ -68,6 +68,12 @@ def without_digest(path: Path) -> None:
     pq.write_table(table.replace_schema_metadata(notes), path)
 
 
+def without_digests(folder: Path) -> None:
+    """All Parquet files of a folder without theirs."""
+    for path in folder.glob("*.parquet"):
+        without_digest(path)
+
+
 def has_digest(path: Path) -> bool:
     """Whether a click model or reduced log is of a version that knew digests."""
     try:

@@ -17,6 +17,9 @@ import pyarrow.parquet as pq
 
 import dualrank as dr
 from dualrank.data.click_log import PERIOD, Column
+from dualrank.data.log.days import LogFolder
+from dualrank.data.log.log_options import LogOptions
+from dualrank.data.log.reading_report import ReadingReport
 from dualrank.data.log.saved import write_log
 from dualrank.data.runs import write_run
 from dualrank.decisions.interleaving_lists import InterleavedLists, build_lists
@@ -158,6 +161,13 @@ def _logs(folder: Path) -> None:
     _text(folder, "log-jsonl", "log.jsonl", _lines(few.to_pylist()))
     _text(folder, "log-jsonl-zst", "log.jsonl.zst", _lines(few.to_pylist()))
     write_log(log, _place(folder, "reduced-log", "log.parquet"))
+    kinds = LogOptions(contexts=("device",), event_kinds=("purchase",))
+    days = LogFolder(_place(folder, "days-of-log", "any").parent)
+    for name, part in log.split(PERIOD).items():
+        columns = {"device": part.columns["device"]}
+        rows, sessions = int(part.lists.mask[part.list_of].sum()), part.sessions
+        reading = ReadingReport(name, rows, sessions, sessions, int(part.clicks.sum()))
+        days.add(name, replace(part, columns=columns, reading=reading), kinds, ())
     shutil.copy(
         FIRST_CUT / "reduced-log.parquet", _place(folder, "reduced-log-first-cut", "log.parquet")
     )
