@@ -20,7 +20,7 @@ export class Chart {
   // `x` and `y` are {from, to, ticks: [[value, text], …], log}; `layers` are drawn in their order:
   // {name, look, points: [[x, y], …], kind: "line" | "steps" | "dots", label}
   // {name, look, points: [[x, low, high], …], kind: "band"}
-  // {name, look, at: x, kind: "rule", label}, {name, look, from, to, kind: "bar", label, row}
+  // {name, look, at: x, kind: "rule", label, low: whether it is named below}, {name, look, from, to, kind: "bar", label, row}
   draw(what) {
     this.last = what;
     const width = Math.max(this.svg.parentElement.clientWidth, 200);
@@ -87,7 +87,7 @@ export class Chart {
         return { d: along.length ? `M${along.join("L")}Z` : "" };
       }
       case "steps": {
-        const along = layer.points.map(([x, y], i) => (i ? `H${round(this.x(x))}V${round(this.y(y))}` : `M${point([x, y])}`));
+        const along = layer.points.map((each, i) => `${i ? `H${round(this.x(each[0]))}` : ""}M${point(each)}`);
         return { d: along.join("") };
       }
       case "dots":
@@ -115,7 +115,7 @@ export class Chart {
       if (layer.kind === "rule") {
         const at = this.x(layer.at);
         const over = at > right - 120;
-        this.add(this.labels, "text", { x: round(at + (over ? -5 : 5)), y: top + 9, class: layer.look, "text-anchor": over ? "end" : "start" }, layer.label);
+        this.add(this.labels, "text", { x: round(at + (over ? -5 : 5)), y: layer.low ? bottom - 6 : top + 9, class: layer.look, "text-anchor": over ? "end" : "start" }, layer.label);
       } else if (layer.kind === "bar") {
         const [from, to] = [this.x(layer.from), this.x(layer.to)];
         if (to - from < layer.label.length * 8 + 8) continue;

@@ -47,7 +47,7 @@ function drawCurve(state, round) {
   const start = state.demo?.start;
   const points = (values) => values.map((value, i) => [i + 1, value]);
   const layers = [];
-  if (truth) layers.push({ name: "truth", kind: "line", look: "truth", points: points(truth) });
+  if (truth) layers.push({ name: "truth", kind: "line", look: "truth", points: points(truth), label: "truth" });
   if (round?.low?.length) {
     const band = round.low.map((low, i) => [i + 1, low, Math.min(round.high[i] ?? low, 1.5)]);
     layers.push({ name: "interval", kind: "band", look: "learned", points: band });
@@ -129,7 +129,7 @@ function drawPast(state, rounds, span, rules) {
   const values = layers.flatMap((each) => (each.points && each.kind !== "band" ? each.points.map(([, y]) => y) : []));
   const from = Math.max(Math.min(...values, 0.5) / 1.35, floor);
   const shown = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1].filter((each) => each >= from);
-  const y = { from, to: 1.15, log: true, ticks: shown.map((each) => [each, String(each)]) };
+  const y = { from, to: 1.7, log: true, ticks: shown.map((each) => [each, String(each)]) };
   const last = known.at(-1).examination;
   let said = `Now ${positions.map((each) => `${percent(last[each - 1])} at position ${each}`).join(", ")}.`;
   if (state.demo?.examination) {
@@ -142,8 +142,8 @@ function drawPast(state, rounds, span, rules) {
 function alarmRules(state, span) {
   const moved = (state.alarms || []).filter((each) => each.kind === "curve" && each.time >= span.from);
   return moved.map((each, i) => ({
-    name: `alarm ${each.time}`, kind: "rule", look: "alarm", at: each.time, label: "",
-    last: i === moved.length - 1,
+    name: `alarm ${each.time}`, kind: "rule", look: "moved", at: each.time,
+    label: i === moved.length - 1 ? "alarm" : "", low: true,
   }));
 }
 

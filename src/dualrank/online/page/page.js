@@ -3,7 +3,7 @@
 import { drawFigures } from "./figures.js";
 import { drawDemo } from "./knobs.js";
 import { drawVersions, offerRollback } from "./versions.js";
-import { ago, clock, count, length, make, now, write } from "./words.js";
+import { ago, begin, clock, count, length, make, now, write } from "./words.js";
 
 const RECENT = 300;
 const PATIENCE = 3000;
@@ -66,7 +66,7 @@ function drawAlarms() {
     if (told.has(key) || now() - alarm.time > RECENT) continue;
     const close = make("button", "", "Seen");
     close.type = "button";
-    const box = make("div", "alarm", make("b", "", clock(alarm.time)), make("p", "", alarm.said), close);
+    const box = make("div", "alarm", make("b", "", clock(alarm.time)), make("p", "", begin(alarm.said)), close);
     close.addEventListener("click", () => box.remove());
     told.set(key, { box, time: alarm.time });
     place.prepend(box);
@@ -79,7 +79,7 @@ function drawAlarms() {
   const key = shown.map((each) => each.time).join();
   if (list.dataset.shows === key) return;
   list.dataset.shows = key;
-  const items = shown.map((each) => make("li", "", make("p", "head", make("b", "", each.kind), make("time", "", clock(each.time))), make("p", "", each.said)));
+  const items = shown.map((each) => make("li", "", make("p", "head", make("b", "", each.kind), make("time", "", clock(each.time))), make("p", "", begin(each.said))));
   list.querySelector("ol").replaceChildren(...items);
 }
 

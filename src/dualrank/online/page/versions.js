@@ -1,6 +1,6 @@
 // The history of versions, and the way back to an earlier one.
 
-import { ago, clock, count, make, write } from "./words.js";
+import { ago, begin, clock, count, make, write } from "./words.js";
 
 const FEW = 6;
 const MANY = 60;
@@ -32,7 +32,7 @@ function item({ time, version, what, why }) {
   when.dateTime = new Date(time * 1000).toISOString();
   when.title = clock(time);
   const head = make("p", "head", make("b", "", `Version ${version}`), make("span", "tag", TOLD[what]), when);
-  return make("li", what.replace(" ", "-"), head, make("p", "", why));
+  return make("li", what.replace(" ", "-"), head, make("p", "", begin(why)));
 }
 
 function choices(state) {

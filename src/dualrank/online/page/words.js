@@ -46,3 +46,9 @@ export function write(id, text) {
   const element = typeof id === "string" ? document.getElementById(id) : id;
   if (element.textContent !== text) element.textContent = text;
 }
+
+// Sentences of the service begin small, since they follow a name elsewhere.
+export function begin(sentence) {
+  const text = String(sentence ?? "");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
