@@ -25,6 +25,7 @@ from dualrank.cli import (
     propensity_command,
     reduce_command,
     reproduce_commands,
+    serve_command,
     train_command,
 )
 from dualrank.cli.options import add_command
@@ -62,6 +63,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     plan_swaps_command.plan_swaps,
     judge_command.judge,
     estimate_command.estimate,
+    serve_command.serve,
     pages_commands.index,
     pages_commands.search,
     pages_commands.features,

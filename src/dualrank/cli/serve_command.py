@@ -1,0 +1,88 @@
+"""`dualrank serve`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dualrank.cli.options import imports
+from dualrank.cli.plan_swaps_command import as_share
+from dualrank.cli.terminal import Json, Seed, answer
+
+if TYPE_CHECKING:
+    from dualrank.online.service_settings import ServiceSettings
+    from dualrank.online.serving import Started
+
+
+@imports("dualrank.online.service_settings:ServiceSettings")
+def serve(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A model directory, or a folder of versions.")
+    ],
+    events: Annotated[
+        str,
+        typer.Option(
+            "--events",
+            help="The folder for impressions, events and the click log; or a Redis (redis://…).",
+        ),
+    ],
+    learn: Annotated[
+        bool, typer.Option("--learn", help="Learn from the events, in a process of its own.")
+    ] = False,
+    features: Annotated[
+        Path | None,
+        typer.Option(
+            "--features", help="LETOR text or Parquet: features of documents named by requests."
+        ),
+    ] = None,
+    explore: Annotated[
+        str,
+        typer.Option(
+            "--explore",
+            help="In this share of lists the first result changes places with another one, which "
+            "`dualrank propensity` can use: 1% or 0.01.",
+        ),
+    ] = "0",
+    *,
+    settings: ServiceSettings,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Rank for users, collect what they click, and learn from it while it runs.
+
+    POST /rank ranks candidates, POST /events takes clicks: an event that was acknowledged is on
+    disk. They become a click log in the folder of events, which every other command reads. With
+    --learn new versions go live where held-out clicks do not find them worse. A page at / shows it
+    all; /docs says what requests look like. Ends when asked to (Ctrl-C), with nothing lost.
+
+    Example: dualrank serve model/ --events events/ --learn
+
+    Example: dualrank serve model/ --events events/ --explore 1% --token-file token
+    """
+    from dualrank.online.serving import serve as serve_until_stopped
+    from dualrank.online.structured_log import log_as_json
+
+    share = 0.0 if explore.strip() in ("0", "0%") else as_share("explore", explore)
+    settings = replace(settings, explore=share)
+    log_as_json()
+
+    def ready(started: Started) -> None:
+        content = {
+            "url": started.url,
+            "version": started.version,
+            "models": str(started.models),
+            "events": started.events,
+        }
+        answer(
+            as_json,
+            content,
+            f"{started.url}: version {started.version} of {started.models} answers, events go to "
+            f"{started.events}",
+        )
+
+    serve_until_stopped(
+        model, events, settings, learn=learn, features=features, seed=seed, ready=ready
+    )
