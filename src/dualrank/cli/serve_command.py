@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dualrank.cli.options import imports
+from dualrank.cli.options import Without, imports
 from dualrank.cli.plan_swaps_command import as_share
 from dualrank.cli.terminal import Json, Seed, answer
 
@@ -47,7 +47,7 @@ def serve(
         ),
     ] = "0",
     *,
-    settings: ServiceSettings,
+    settings: Annotated[ServiceSettings, Without("explore")],
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -65,8 +65,7 @@ def serve(
     from dualrank.online.serving import serve as serve_until_stopped
     from dualrank.online.structured_log import log_as_json
 
-    share = 0.0 if explore.strip() in ("0", "0%") else as_share("explore", explore)
-    settings = replace(settings, explore=share)
+    settings = replace(settings, explore=as_share("explore", explore))
     log_as_json()
 
     def ready(started: Started) -> None:
