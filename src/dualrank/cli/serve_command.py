@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dualrank.cli.options import Without, imports
+from dualrank.cli.outputs import GENERATED
 from dualrank.cli.plan_swaps_command import as_share
 from dualrank.cli.terminal import Json, Seed, answer
+from dualrank.errors import SettingsError
 
 if TYPE_CHECKING:
     from dualrank.online.service_settings import ServiceSettings
@@ -20,15 +22,16 @@ if TYPE_CHECKING:
 @imports("dualrank.online.service_settings:ServiceSettings")
 def serve(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="A model directory, or a folder of versions.")
-    ],
+        Path | None,
+        typer.Argument(metavar="MODEL", help="A model directory, or a folder of versions."),
+    ] = None,
     events: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--events",
             help="The folder for impressions, events and the click log; or a Redis (redis://…).",
         ),
-    ],
+    ] = None,
     learn: Annotated[
         bool, typer.Option("--learn", help="Learn from the events, in a process of its own.")
     ] = False,
@@ -46,6 +49,17 @@ def serve(
             "`dualrank propensity` can use: 1% or 0.01.",
         ),
     ] = "0",
+    demo: Annotated[
+        bool,
+        typer.Option(
+            "--demo", help="A generated world with simulated users, to watch; needs no MODEL."
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="The folder that --demo keeps; without it, a temporary one."),
+        GENERATED,
+    ] = None,
     *,
     settings: Annotated[ServiceSettings, Without("explore")],
     seed: Seed = 0,
@@ -61,11 +75,23 @@ def serve(
     Example: dualrank serve model/ --events events/ --learn
 
     Example: dualrank serve model/ --events events/ --explore 1% --token-file token
+
+    Example: dualrank serve --demo
     """
     from dualrank.online.serving import serve as serve_until_stopped
     from dualrank.online.structured_log import log_as_json
 
     settings = replace(settings, explore=as_share("explore", explore))
+    if demo:
+        if model is not None or events is not None or features is not None:
+            raise SettingsError("--demo has a model, events and features of its own")
+        _demo(settings, out, seed, as_json)
+        return
+    if model is None or events is None:
+        missing = "a MODEL" if model is None else "--events, the folder for what users do"
+        raise SettingsError(f"serve needs {missing}; `dualrank serve --demo` shows it without")
+    if out is not None:
+        raise SettingsError("--out is the folder of --demo; what users do is kept in --events")
     log_as_json()
 
     def ready(started: Started) -> None:
@@ -85,3 +111,27 @@ def serve(
     serve_until_stopped(
         model, events, settings, learn=learn, features=features, seed=seed, ready=ready
     )
+
+
+def _demo(settings: ServiceSettings, out: Path | None, seed: int, as_json: bool) -> None:
+    """Show a service with simulated users, until somebody has seen enough."""
+    from tempfile import TemporaryDirectory
+
+    from dualrank.online.demo import DemoStarted, run_demo
+
+    def ready(started: DemoStarted) -> None:
+        content = {
+            "url": started.url,
+            "folder": str(started.folder),
+            "token": started.token,
+        }
+        answer(
+            as_json,
+            content,
+            f"Watch it at {started.url}",
+            f"To roll back there: {started.token}",
+            "Ctrl-C ends it.",
+        )
+
+    with TemporaryDirectory(prefix="dualrank-demo-") as temporary:
+        run_demo(out or Path(temporary), settings, seed=seed, ready=ready)

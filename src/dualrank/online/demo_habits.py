@@ -102,10 +102,10 @@ class Account:
         write_text(folder / USERS, json.dumps(said) + "\n")
 
 
-def account_in(folder: Path) -> dict[str, Any] | None:
-    """What users told last, for `/status`; None before they said anything."""
-    path = folder / USERS
-    return read_json(path) if path.exists() else None
+def account_in(folder: Path) -> dict[str, Any]:
+    """What users told last, for `/status`."""
+    told: dict[str, Any] = read_json(folder / USERS)
+    return told
 
 
 def wish(folder: Path, what: Any) -> None:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dualrank.learning.model import Model
 from dualrank.online.demo_habits import WISHES, Account, Habits
 from dualrank.online.demo_world import DEPTH, DemoWorld
+from dualrank.online.versions import Versions
 from dualrank.storage import read_json
 
 TICK = 0.25
@@ -35,8 +36,9 @@ CHANGE = 75.0
 class SearchClient:
     """Speaks with the service over one connection, which is made again when it breaks."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, token: str) -> None:
         where = urlsplit(address)
+        self._headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
         self._connection = HTTPConnection(where.hostname or "", where.port, timeout=PATIENCE)
 
     def post(self, path: str, body: bytes) -> Any:
@@ -44,7 +46,7 @@ class SearchClient:
         end = time.monotonic() + PATIENCE
         while True:
             try:
-                self._connection.request("POST", path, body, {"Content-Type": "application/json"})
+                self._connection.request("POST", path, body, self._headers)
                 response = self._connection.getresponse()
                 answer = response.read()
                 if response.status == 200:
@@ -173,15 +175,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("address", help="where the service is")
     parser.add_argument("folder", type=Path, help="where the demo keeps its files")
-    parser.add_argument("frozen", type=Path, help="the model of the start")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--change", type=float, default=CHANGE, help="0: no change by itself")
     asked = parser.parse_args()
-    world, frozen = DemoWorld.of(asked.seed), Model.load(asked.frozen)
+    world, frozen = DemoWorld.of(asked.seed), Versions(asked.folder / "models").load(1)
     start = [] if frozen.propensity is None else frozen.propensity.examination.tolist()
     account = Account(DEPTH, start)
     users = Users(Crowd(world, frozen, asked.seed), account, asked.folder, asked.change)
-    users.live(SearchClient(asked.address))
+    users.live(SearchClient(asked.address, (asked.folder / "token").read_text()))
 
 
 if __name__ == "__main__":

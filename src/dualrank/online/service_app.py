@@ -21,6 +21,7 @@ from dualrank.online.openapi import docs_page, openapi_document
 from dualrank.online.page_files import HEADERS, page_files
 from dualrank.online.protection import RateLimit, RefusedError, is_own_host, receive_body
 from dualrank.sentences import shortened
+from dualrank.storage import parse_json
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -177,17 +178,14 @@ class _Routes:
         return self._json(to_json(await self._service.roll_back(body)))
 
     async def demo(self, request: Request) -> Response:
-        """POST /demo."""
-        body = await self._body(request)
+        """POST /demo, which changes simulated users alone: a page of ours needs no token."""
+        self._require_own_page(request)
+        body = await self._body(request, token=False)
         assert self._service.demo is not None
-        from dualrank.storage import parse_json
-
         try:
             values = parse_json(body)
         except ValueError as error:
             raise DataError(f"the body is no JSON: {error}") from None
-        if not isinstance(values, dict):
-            raise DataError("the body: expected an object")
         return self._json(to_json(self._service.demo.change(values)))
 
     async def status(self, request: Request) -> Response:
@@ -261,11 +259,21 @@ class _Routes:
         """Where something went wrong that nobody thought of; the log has it."""
         return _refusal(RefusedError(500, "something went wrong here; the log of the service says"))
 
-    async def _body(self, request: Request, *, always: bool = False) -> bytes:
+    def _require_own_page(self, request: Request) -> None:
+        """Refuse what a page of another host sends, or one that took this host's name."""
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        local = self._service.settings.is_local
+        if (local and not is_own_host(host.encode("latin-1"))) or (
+            origin is not None and origin.partition("://")[2] != host
+        ):
+            raise RefusedError(403, "only a page of this service may ask for that")
+
+    async def _body(self, request: Request, *, always: bool = False, token: bool = True) -> bytes:
         """The bytes of a request that may be made, and says that it is JSON."""
         headers, limits = request.headers, self._service.settings
         given = headers.get("authorization", "")
-        self._service.token.require(given.encode("latin-1"), always=always)
+        if token:
+            self._service.token.require(given.encode("latin-1"), always=always)
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != JSON:
             found = f"not {shortened(kind)}" if kind else "and no other"

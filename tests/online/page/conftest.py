@@ -6,22 +6,14 @@ import json
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from shutil import which
 from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 
-import dualrank.online
+from dualrank.online.page_files import FOLDER, HEADERS, KINDS
 
-PAGE = Path(dualrank.online.__file__).parent / "page"
-KINDS = {
-    ".html": "text/html",
-    ".css": "text/css",
-    ".js": "text/javascript",
-    ".svg": "image/svg+xml",
-}
 TOKEN = "a secret"
 EYES = (0.68, 0.61, 0.48, 0.34, 0.28, 0.20, 0.11, 0.10, 0.08, 0.06)
 
@@ -83,8 +75,8 @@ class StandIn:
             return self.send(request, 200, json.dumps(self.state).encode(), "application/json")
         if path == "stream":
             return self.stream(request)
-        file = PAGE / path
-        if file.parent != PAGE or not file.exists():
+        file = FOLDER / path
+        if file.parent != FOLDER or not file.exists():
             return self.send(request, 404, b"{}", "application/json")
         return self.send(request, 200, file.read_bytes(), KINDS[file.suffix])
 
@@ -105,7 +97,8 @@ class StandIn:
         request.send_response(status)
         request.send_header("Content-Type", kind)
         request.send_header("Content-Length", str(len(body)))
-        request.send_header("Content-Security-Policy", "default-src 'self'")
+        for name, value in HEADERS.items():
+            request.send_header(name, value)
         request.end_headers()
         request.wfile.write(body)
 
@@ -116,7 +109,7 @@ class StandIn:
         request.send_header("Connection", "close")
         request.end_headers()
         request.close_connection = True
-        request.wfile.write(b": here\n\n")
+        request.wfile.write(f"data: {json.dumps(self.state)}\n\n".encode())
         request.wfile.flush()
         seen, calls = self.number, self.calls
         while not self.ending and self.calls == calls:
@@ -166,6 +159,7 @@ def a_state():
     versions[-1]["state"] = "live"
     said = "the curve moved: position 10 is examined 0.12 as often as the first, and was 0.29"
     return {
+        "time": now,
         "live": versions[-1],
         "versions": versions,
         "happened": happened,

@@ -3,7 +3,7 @@
 import { drawFigures } from "./figures.js";
 import { drawDemo } from "./knobs.js";
 import { drawVersions, offerRollback } from "./versions.js";
-import { ago, begin, clock, count, length, make, now, write } from "./words.js";
+import { ago, begin, clock, count, length, make, now, setClock, write } from "./words.js";
 
 const RECENT = 300;
 const PATIENCE = 3000;
@@ -14,6 +14,7 @@ const told = new Map();
 
 function merge(part) {
   state = { ...state, ...part };
+  setClock(state.time);
   if (waiting || document.hidden) return;
   waiting = true;
   requestAnimationFrame(() => {
@@ -97,10 +98,7 @@ async function refresh() {
 
 function follow() {
   const source = new EventSource("stream");
-  source.onopen = () => {
-    connection("here", "following");
-    refresh().catch(() => {});
-  };
+  source.onopen = () => connection("here", "following");
   source.onmessage = (event) => merge(JSON.parse(event.data));
   source.onerror = () => {
     connection("gone", "disconnected, trying again …");

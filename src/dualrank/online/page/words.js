@@ -2,7 +2,14 @@
 
 const whole = new Intl.NumberFormat("en");
 
-export const now = () => Date.now() / 1000;
+// Times are those of the server, whatever the clock of the reader says.
+let ahead = 0;
+
+export function setClock(time) {
+  if (time) ahead = time - Date.now() / 1000;
+}
+
+export const now = () => Date.now() / 1000 + ahead;
 
 export function count(value) {
   return value === undefined || value === null ? "–" : whole.format(Math.round(value));
