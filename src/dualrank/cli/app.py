@@ -19,6 +19,7 @@ from dualrank.cli import (
     export_command,
     interleave_commands,
     judge_command,
+    learn_command,
     model_commands,
     pages_commands,
     plan_swaps_command,
@@ -26,6 +27,7 @@ from dualrank.cli import (
     reduce_command,
     reproduce_commands,
     train_command,
+    versions_commands,
 )
 from dualrank.cli.options import add_command
 from dualrank.cli.wording import in_plain_words
@@ -62,6 +64,9 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     plan_swaps_command.plan_swaps,
     judge_command.judge,
     estimate_command.estimate,
+    learn_command.learn,
+    versions_commands.versions,
+    versions_commands.rollback,
     pages_commands.index,
     pages_commands.search,
     pages_commands.features,

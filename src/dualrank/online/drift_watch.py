@@ -21,8 +21,10 @@ from scipy.stats import t as student
 
 from dualrank.certainty import NORMAL_95
 from dualrank.data.click_log import ClickLog
+from dualrank.data.dataset import Dataset
 from dualrank.diagnostics.stability import NOTABLE
 from dualrank.evaluation.click_logit import ClickLogit
+from dualrank.learning.model import Model
 
 FALSE_ALARMS = 1e-6
 """How often a round raises a false alarm: with a round a minute, once in two years."""
@@ -113,6 +115,23 @@ def movement(
     few = min(len(np.unique(each.query)) for each in (one, other)) - 1
     needed = float(student.isf(level / (2 * len(tested)), few))
     return Movement(factor, error, needed)
+
+
+def moved_since(
+    before: tuple[ClickLog, Dataset], after: tuple[ClickLog, Dataset], model: Model
+) -> str | None:
+    """What changed from lists to later ones, in words, by the scores of a model."""
+    names = np.concatenate([before[1].query_ids, after[1].query_ids])
+    number = np.unique(names, return_inverse=True)[1]
+    numbers = number[: len(before[1])], number[len(before[1]) :]
+    moved = movement(
+        before[0],
+        after[0],
+        model.predict(before[1]),
+        model.predict(after[1]),
+        (numbers[0][before[0].lists.queries], numbers[1][after[0].lists.queries]),
+    )
+    return moved.said if moved is not None and moved.is_clear else None
 
 
 def width_of_curve(

@@ -23,35 +23,32 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dualrank.certainty import NORMAL_95
-from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
-from dualrank.errors import DataError, DualrankError, SettingsError
+from dualrank.errors import DataError, SettingsError
 from dualrank.learning.model import Model
-from dualrank.online.drift_watch import movement, width_of_curve
+from dualrank.online.corrected_worth import corrected_worth
+from dualrank.online.drift_watch import moved_since, width_of_curve
 from dualrank.online.gate import SURE, Gate
 from dualrank.online.learner_record import Alarm, LearnerRecord, Round
 from dualrank.online.learner_state import MOST_ROUNDS, LearnerState
-from dualrank.online.round_clicks import (
-    ClosedSegments,
-    HeldOutQueries,
-    RoundClicks,
-    pooled,
-    read_round,
-)
+from dualrank.online.remembered_rounds import RememberedRounds
+from dualrank.online.round_clicks import ClosedSegments, HeldOutQueries, RoundClicks, read_round
 from dualrank.online.versions import Note, Version, Versions
-from dualrank.propensity.propensity import Propensity
+from dualrank.sentences import reason_of
 
 MOST_REFUSED = 5
 """Candidates refused in a row, after which the learner goes back to the live version."""
 MOST_RATES = 10
 MOST_TRIES = 20
 """Looks at a segment that cannot be read, after which it is left out."""
-MEMORY_SESSIONS = 400_000
-MEMORY_LISTS = 40_000
-"""Of the last rounds, as many sessions or lists as are remembered to compare by."""
+MOST_EXAMINATION = 1e6
+"""JSON has no infinity: an interval without an end ends there."""
+RESULTS = 10
+"""Rows of a segment that are about a session."""
 
 logger = logging.getLogger(__name__)
 
@@ -100,9 +97,10 @@ class Learner:
         self.features = None if features is None else features.with_features(live.feature_names)
         found = LearnerState.read(versions.folder)
         self.state = found or LearnerState(note.live, note.live)
-        self._parts: list[RoundClicks] = []
-        self._remember(note)
+        self._rounds = RememberedRounds()
+        self._live_changed = True
         self._clear_up(note)
+        self._rounds.read_again(self.state.rounds, segments.closed(), self._read_segments)
 
     def step(self) -> bool:
         """Look once: at what is live, and at new segments; true where something was done."""
@@ -114,10 +112,6 @@ class Learner:
         if numbers:
             return self._round(numbers)
         return self._watch(note) if self._live_changed else False
-
-    # What is live
-
-    _live_changed = True
 
     def _follow_people(self) -> Note:
         """Go on from what somebody else put live."""
@@ -159,46 +153,59 @@ class Learner:
             if note.versions[number].state == "replaced" and self.versions.has(number)
         ]
 
-    # A round
+    @property
+    def has_more(self) -> bool:
+        """Whether something is left to learn or to decide."""
+        return bool(self._new_segments()) or not self.state.decided
 
     def _new_segments(self) -> list[int]:
-        """Those that are closed and not learned, until there are sessions enough."""
-        return [n for n in self.segments.closed() if n > self.state.learned]
+        """Those that are closed and not learned, in order, up to the first that is missing."""
+        new = [n for n in self.segments.closed() if n > self.state.learned]
+        if not new:
+            return []
+        expected = self.state.learned + 1 if self.state.learned else new[0]
+        if new[0] > expected:
+            # It may be about to be written anew; one that was removed never comes.
+            missing = f"segment {expected} is missing"
+            self._unreadable(expected, new[0] - 1, missing)
+            return []
+        gap = next((i for i, n in enumerate(new) if n != new[0] + i), len(new))
+        return new[:gap]
 
     def _round(self, numbers: Sequence[int]) -> bool:
         found = self._read(numbers)
         if found is None:
             return False
+        for each in found.suspicions:
+            self._say(each.kind, each.said)
+        before = self._rounds.since(self.state.changed_at)
+        self._rounds.add(found)
+        # A version that is worse goes first: what is learned next does not go on from it.
+        self._watch(self.versions.note())
         base = self._load(self.state.model)
-        alarms = [self._say(each.kind, each.said) for each in found.suspicions]
-        held = found.part(self._held_out)
-        trained = found.part(lambda ids: ~self._held_out(ids))
-        moved = self._moved(found, base)
-        suspect = moved is not None
+        moved = None
+        if before is not None and found.log is not None and found.dataset is not None:
+            moved = moved_since(before, (found.log, found.dataset), base)
         if moved is not None:
-            alarms.append(self._say("curve", moved))
+            self._say("curve", moved)
         # The round in which users changed mixes two habits: the one after it starts anew, too.
-        changed = suspect or self.state.suspect
+        changed = moved is not None or self.state.suspect
         first, last = found.segments[0], found.segments[-1]
         progress: dict[str, Any] = {
             "learned": last,
-            "rounds": (*self.state.rounds, (first, last))[-MOST_ROUNDS:],
+            "rounds": (*self.state.rounds, *[(first, last)] * found.is_usable)[-MOST_ROUNDS:],
             "changed_at": first if changed else self.state.changed_at,
-            "suspect": suspect,
+            "suspect": moved is not None,
             "sessions": self.state.sessions + found.sessions,
             "clicks": self.state.clicks + found.clicks,
             "rates": (*self.state.rates, found.rate)[-MOST_RATES:],
         }
-        self._remember_round(found)
-        candidate = self._learned(base, trained, found.dataset, changed, last)
+        candidate = self._learned(base, found, changed)
         if candidate is None:
             self._keep(**progress)
         else:
-            why = f"learned from segments {first} to {last}"
-            self._offer(candidate, why, progress)
-        if held is not None:
-            self._watch(self.versions.note())
-        self._record(found, alarms)
+            self._offer(candidate, f"learned from segments {first} to {last}", progress)
+        self._record(found)
         return True
 
     def offer(self, model: Model, why: str) -> Version:
@@ -215,25 +222,23 @@ class Learner:
 
     def _read(self, numbers: Sequence[int]) -> RoundClicks | None:
         """As many of the segments as make a round."""
-        base = self._load(self.state.model)
         taken: list[int] = []
         sessions = 0
         for number in numbers:
             try:
-                sessions += _sessions_in(self.segments, number)
+                sessions += _rows_in(self.segments, number) // RESULTS
             except DataError as error:
-                if taken:
-                    break
-                self._unreadable(number, error)
-                return None
+                if not taken:
+                    self._unreadable(number, number, str(error))
+                    return None
+                break
             taken.append(number)
             if sessions >= self.settings.round_sessions:
                 break
-        return self._read_segments(taken, self.state.rates, base)
+        return self._read_segments(taken, self.state.rates)
 
-    def _read_segments(
-        self, numbers: Sequence[int], rates: Sequence[float], base: Model
-    ) -> RoundClicks:
+    def _read_segments(self, numbers: Sequence[int], rates: Sequence[float] = ()) -> RoundClicks:
+        base = self._load(self.state.model)
         return read_round(
             self.segments,
             numbers,
@@ -243,60 +248,32 @@ class Learner:
             takes_missing=base.ranker.takes_missing,
         )
 
-    def _unreadable(self, number: int, error: DataError) -> None:
-        """A segment may be written anew by whoever wrote it; not for ever."""
+    def _unreadable(self, number: int, last: int, said: str) -> None:
+        """Wait for whoever writes segments to mend one; not for ever."""
         self._tries[number] = tries = self._tries.get(number, 0) + 1
         if tries == 1:
-            self._say("learner", f"{error}; it is tried again")
+            self._say("learner", f"{said}; it is waited for")
         elif tries >= MOST_TRIES:
-            self._say("learner", f"{error}; segment {number} is left out")
-            self._keep(learned=number)
+            self._say("learner", f"{said}; learning goes on without it")
+            self._keep(learned=last)
 
-    def _learned(
-        self,
-        base: Model,
-        log: ClickLog | None,
-        dataset: Dataset | None,
-        changed: bool,
-        seed: int,
-    ) -> Model | None:
+    def _learned(self, base: Model, found: RoundClicks, changed: bool) -> Model | None:
         """The model after the clicks of a round; nothing where nothing could be learned."""
-        if log is None or dataset is None or not log.clicks.any():
+        log = found.part(lambda ids: ~self._held_out(ids))
+        if log is None or found.dataset is None or not log.clicks.any():
             return None
-        settings = self.settings
         try:
             return base.update(
                 log,
-                dataset,
-                half_life=settings.half_life,
+                found.dataset,
+                half_life=self.settings.half_life,
                 changed=changed,
-                steps=settings.steps,
-                seed=settings.seed + seed,
+                steps=self.settings.steps,
+                seed=self.settings.seed + found.segments[-1],
             )
         except DataError as error:
             self._say("learner", f"nothing was learned: {error}")
             return None
-
-    def _moved(self, found: RoundClicks, base: Model) -> str | None:
-        """Whether the curve of this round is another one than before, in words."""
-        parts = self._since_change()
-        if found.log is None or found.dataset is None or not parts:
-            return None
-        before, dataset = pooled(parts)
-        after, new = pooled([(found.log, found.dataset)])
-        names = np.concatenate([dataset.query_ids, new.query_ids])
-        number = np.unique(names, return_inverse=True)[1]
-        queries = number[: len(dataset)], number[len(dataset) :]
-        moved = movement(
-            before,
-            after,
-            base.predict(dataset),
-            base.predict(new),
-            (queries[0][before.lists.queries], queries[1][after.lists.queries]),
-        )
-        return moved.said if moved is not None and moved.is_clear else None
-
-    # What decides
 
     def _decide(self, number: int, gate: Gate | None) -> None:
         """Let a candidate go live, or say why not."""
@@ -355,64 +332,11 @@ class Learner:
 
     def _gate(self) -> Gate | None:
         """The held-out clicks of the last rounds."""
-        parts, current = [], []
-        for part in self._parts:
-            held = part.part(self._held_out)
-            if held is not None and part.dataset is not None:
-                parts.append((held, part.dataset))
-                current.append(np.full(len(held.lists), part.segments[0] >= self.state.changed_at))
-        if not parts:
-            return None
-        log, dataset = pooled(parts)
         curve = self._load(self.state.model).propensity
-        if curve is not None and (curve.context is not None or curve.depth < log.lists.depth):
-            curve = None
-        return Gate(log, dataset, curve, np.concatenate(current))
+        return self._rounds.gate(self._held_out, curve, self.state.changed_at)
 
     def _scores(self, number: int, dataset: Dataset) -> NDArray[np.float32]:
         return self._load(number).predict(dataset)
-
-    # What is remembered
-
-    def _remember(self, note: Note) -> None:
-        """Read the last rounds again."""
-        base = self._load(self.state.model if self.versions.has(self.state.model) else note.live)
-        sessions = 0
-        for first, last in reversed(self.state.rounds):
-            numbers = [n for n in self.segments.closed() if first <= n <= last]
-            try:
-                part = self._read_segments(numbers, (), base) if numbers else None
-            except DualrankError:
-                part = None
-            if part is None:
-                continue
-            self._parts.insert(0, part)
-            sessions += part.sessions
-            if sessions >= MEMORY_SESSIONS:
-                break
-        self._forget()
-
-    def _remember_round(self, found: RoundClicks) -> None:
-        self._parts.append(found)
-        self._forget()
-
-    def _forget(self) -> None:
-        sessions = lists = 0
-        for kept, part in enumerate(reversed(self._parts)):
-            sessions += part.sessions
-            lists += 0 if part.log is None else len(part.log.lists)
-            if kept and (sessions > MEMORY_SESSIONS or lists > MEMORY_LISTS):
-                del self._parts[: len(self._parts) - kept]
-                return
-
-    def _since_change(self) -> list[tuple[ClickLog, Dataset]]:
-        return [
-            (part.log, part.dataset)
-            for part in self._parts
-            if part.log is not None
-            and part.dataset is not None
-            and part.segments[0] >= self.state.changed_at
-        ]
 
     def _load(self, number: int) -> Model:
         if number not in self._models:
@@ -433,74 +357,44 @@ class Learner:
         if not self.versions.has(self.state.model):
             self._keep(model=note.live, decided=True)
 
-    # What is said
-
-    def _say(self, kind: str, said: str) -> Alarm:
+    def _say(self, kind: str, said: str) -> None:
         alarm = Alarm(time.time(), kind, said)
         logger.warning("%s: %s", kind, said)
         record = LearnerRecord.read(self.versions.folder)
         LearnerRecord(record.rounds, [*record.alarms, alarm]).write(self.versions.folder)
-        return alarm
 
-    def _record(self, found: RoundClicks, alarms: Sequence[Alarm]) -> None:
+    def _record(self, found: RoundClicks) -> None:
         now = time.time()
-        version = self.versions.note().live
         curve = self._load(self.state.model).propensity
+        worth = corrected_worth(found.log, curve)
         record = LearnerRecord.read(self.versions.folder)
         made = Round(
             time=now,
             sessions=self.state.sessions,
             clicks=self.state.clicks,
             delay=max(now - found.latest, 0.0) if found.latest else 0.0,
-            version=version,
-            **self._curve_with_interval(curve),
-            **_worth(found, curve),
+            version=self.versions.note().live,
+            worth=None if worth is None else worth.mean,
+            worth_low=None if worth is None else worth.low,
+            worth_high=None if worth is None else worth.high,
         )
+        lists = self._rounds.since(self.state.changed_at)
+        if curve is not None and lists is not None:
+            log, dataset = lists
+            width = width_of_curve(log, self._load(self.state.model).predict(dataset))
+            width = np.append(width, np.full(curve.depth, np.inf))[: curve.depth]
+            made = replace(
+                made,
+                examination=curve.examination.tolist(),
+                low=(curve.examination / width).tolist(),
+                high=np.minimum(curve.examination * width, MOST_EXAMINATION).tolist(),
+            )
         LearnerRecord([*record.rounds, made], record.alarms).write(self.versions.folder)
 
-    def _curve_with_interval(self, curve: Propensity | None) -> dict[str, Any]:
-        parts = self._since_change()
-        if curve is None or not parts:
-            return {}
-        log, dataset = pooled(parts)
-        width = width_of_curve(log, self._load(self.state.model).predict(dataset))
-        width = np.append(width, np.full(curve.depth, np.inf))[: curve.depth]
-        low, high = curve.examination / width, np.minimum(curve.examination * width, 1e6)
-        return {
-            "examination": curve.examination.tolist(),
-            "low": low.tolist(),
-            "high": high.tolist(),
-        }
 
-
-def _worth(found: RoundClicks, curve: Propensity | None) -> dict[str, Any]:
-    """Clicks a session, each weighted by the inverse examination of its position."""
-    log = found.log
-    if log is None or curve is None or curve.depth < log.lists.depth:
-        return {}
-    weights = curve.weights[: log.lists.depth]
-    value = np.bincount(log.lists.queries, log.clicks_per_list @ weights)
-    sessions = np.bincount(log.lists.queries, log.sessions_per_list)
-    value, sessions = value[sessions > 0], sessions[sessions > 0]
-    mean, queries = value.sum() / sessions.sum(), len(sessions)
-    if queries < 2:
-        return {"worth": float(mean)}
-    spread = (value - mean * sessions).std(ddof=1) * np.sqrt(queries) / sessions.sum()
-    reach = NORMAL_95 * spread
-    return {
-        "worth": float(mean),
-        "worth_low": float(mean - reach),
-        "worth_high": float(mean + reach),
-    }
-
-
-def _sessions_in(segments: ClosedSegments, number: int) -> int:
-    """About as many sessions as a segment has, from its number of rows."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+def _rows_in(segments: ClosedSegments, number: int) -> int:
     path = segments.clicks(number)
     try:
-        return int(pq.read_metadata(path).num_rows) // 10
+        return int(pq.read_metadata(path).num_rows)
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise DataError(f"{path}: not readable as a segment ({error})") from error
+        raise DataError(f"{path}: not readable as a segment ({reason_of(error)})") from error

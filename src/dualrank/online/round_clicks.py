@@ -59,6 +59,11 @@ class RoundClicks:
     rate: float = 0.0
     """Clicks a session, what was left out included."""
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether anything is left to learn from, or to compare by."""
+        return self.log is not None
+
     def part(self, chosen: Callable[[NDArray[np.str_]], NDArray[np.bool_]]) -> ClickLog | None:
         """The log of the queries that `chosen` marks by their ids, if there is any."""
         if self.log is None or self.dataset is None:
@@ -234,7 +239,7 @@ def _empty_features(dataset: Dataset, varies: NDArray[np.integer] | None) -> str
 def _with_all_features(log: ClickLog, dataset: Dataset) -> tuple[ClickLog | None, list[Suspicion]]:
     """The log without lists that show a document with a missing feature."""
     bad = np.isnan(dataset.features).any(axis=1)
-    shows = (bad[log.lists.documents] & log.lists.mask).any(axis=1)
+    shows = np.asarray((bad[log.lists.documents] & log.lists.mask).any(axis=1))
     sessions = int(log.sessions_per_list[shows].sum())
     if not sessions:
         return log, []

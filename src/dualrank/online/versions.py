@@ -26,6 +26,8 @@ from dualrank.sentences import reason_of, shortened
 from dualrank.storage import read_json, write_text, writing_alone
 
 NOTE = "versions.json"
+OF_EVENTS = "_versions"
+"""In a folder of events: the versions of a service that was started with a single model."""
 FORMAT = 1
 KEPT = 10
 """So many model directories are kept beside the live one; of older ones the note alone."""
@@ -115,6 +117,12 @@ class Versions:
             first = Version(1, now, "live", why, since=now)
             _write(path, Note(1, {1: first}, [Happening(now, 1, "live", why)]))
         return cls(path)
+
+    @classmethod
+    def find(cls, folder: str | Path) -> Versions:
+        """The versions in a folder, or those that belong to a folder of events."""
+        path = Path(folder)
+        return cls(path / OF_EVENTS if cls.is_one(path / OF_EVENTS) else path)
 
     @staticmethod
     def is_one(folder: str | Path) -> bool:
