@@ -19,6 +19,7 @@ from dualrank.cli import (
     export_command,
     interleave_commands,
     judge_command,
+    learn_command,
     model_commands,
     pages_commands,
     plan_swaps_command,
@@ -27,6 +28,7 @@ from dualrank.cli import (
     reproduce_commands,
     serve_command,
     train_command,
+    versions_commands,
 )
 from dualrank.cli.options import add_command
 from dualrank.cli.wording import in_plain_words
@@ -64,6 +66,10 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     judge_command.judge,
     estimate_command.estimate,
     serve_command.serve,
+||||||| 51e19e0
+    learn_command.learn,
+    versions_commands.versions,
+    versions_commands.rollback,
     pages_commands.index,
     pages_commands.search,
     pages_commands.features,

@@ -57,7 +57,7 @@ function drawCurve(state, round) {
   layers.push({ name: "places", kind: "dots", look: "learned", points: points(learned) });
   const top = Math.max(1, ...learned, ...(round?.high || []).map((each) => Math.min(each, 1.2)));
   const last = learned.length;
-  const interval = round?.low?.length ? ` (95% interval ${percent(round.low[last - 1])} to ${percent(round.high[last - 1])})` : "";
+  const interval = round?.low?.length ? between(round.low[last - 1], round.high[last - 1]) : "";
   let said = `Position ${last} is examined ${percent(learned[last - 1])} as often as the first${interval}.`;
   if (truth) said += ` The broad grey line is the truth, which only a simulation knows: ${percent(truth[last - 1])}.`;
   const what = {
@@ -67,6 +67,11 @@ function drawCurve(state, round) {
   };
   show("curve", what, said, 260);
   tabulate(learned, round, truth);
+}
+
+// An interval without an end is given as a very large number.
+function between(low, high) {
+  return high > 2 ? ` (at least ${percent(low)})` : ` (95% interval ${percent(low)} to ${percent(high)})`;
 }
 
 function tabulate(learned, round, truth) {
