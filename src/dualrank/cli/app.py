@@ -66,7 +66,6 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     judge_command.judge,
     estimate_command.estimate,
     serve_command.serve,
-||||||| 51e19e0
     learn_command.learn,
     versions_commands.versions,
     versions_commands.rollback,
