@@ -10,6 +10,7 @@ from dualrank.data.lists import top_lists
 from dualrank.errors import DataError
 from dualrank.evaluation.evaluator import Evaluator
 from dualrank.online.demo_habits import Account, Habits, account_in, wish
+from dualrank.online.demo_start import first_model, start_of
 from dualrank.online.demo_users import Crowd, Users
 from dualrank.online.demo_world import DEPTH, DemoWorld
 
@@ -45,8 +46,13 @@ def world():
 
 
 @pytest.fixture(scope="module")
-def first(world):
-    return world.first_model(Habits().user)
+def model(world):
+    return first_model(world, Habits().user)
+
+
+@pytest.fixture(scope="module")
+def first(world, model):
+    return start_of(world, model).quality
 
 
 def test_users_click_as_often_as_their_habits_say(world, first):
@@ -70,25 +76,25 @@ def test_users_click_as_often_as_their_habits_say(world, first):
     assert len(service.clients) > 1_000
 
 
-def test_quality_is_that_of_the_evaluator(world, first):
+def test_quality_is_that_of_the_evaluator(world, model, first):
     data = world.dataset
     scores = np.random.default_rng(1).random(data.document_count)
     crowd = Crowd(world, first)
     evaluator = Evaluator(data, ["ndcg@10"])
-    frozen = evaluator.per_query(first.predict(data))["ndcg@10"]
+    frozen = evaluator.per_query(model.predict(data))["ndcg@10"]
     assert np.allclose(crowd.frozen, frozen)
     assert np.array_equal(crowd.shown, crowd.frozen)  # before anybody has searched
     crowd.search(Service(world, scores), Habits(), 1_000)
     assert np.allclose(crowd.shown, evaluator.per_query(scores)["ndcg@10"])
 
 
-def test_the_first_model_is_better_than_none_and_has_not_seen_the_grades(world, first):
+def test_the_first_model_is_better_than_none_and_has_not_seen_the_grades(world, model):
     data = world.dataset
     evaluator = Evaluator(data, ["ndcg@10"])
     noise = np.random.default_rng(0).random(data.document_count)
-    assert evaluator(first.predict(data))["ndcg@10"] > evaluator(noise)["ndcg@10"] + 0.02
+    assert evaluator(model.predict(data))["ndcg@10"] > evaluator(noise)["ndcg@10"] + 0.02
     best = top_lists(data, data.grades, DEPTH)
-    assert not np.array_equal(top_lists(data, first.predict(data), DEPTH).documents, best.documents)
+    assert not np.array_equal(top_lists(data, model.predict(data), DEPTH).documents, best.documents)
 
 
 def test_the_service_is_given_features_and_no_grades(world, tmp_path):

@@ -16,15 +16,16 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dualrank.errors import SettingsError
 from dualrank.online.demo_habits import Account, Habits, account_in, wish
+from dualrank.online.demo_start import SESSIONS, first_model, start_of
 from dualrank.online.demo_users import BEFORE, CHANGE
-from dualrank.online.demo_world import DEPTH, FIRST_SESSIONS, DemoWorld
+from dualrank.online.demo_world import DEPTH, DemoWorld
 from dualrank.online.service_settings import ServiceSettings
 from dualrank.online.serving import Started, serve
 from dualrank.online.versions import Versions
@@ -80,15 +81,16 @@ def run_demo(
         raise SettingsError(f"{folder}: there was a demo already; name another folder")
     folder.mkdir(parents=True, exist_ok=True)
     world = DemoWorld.of(seed)
-    first = world.first_model(Habits(eta=BEFORE).user)
-    Versions.create(models, first, f"learned from {counted(FIRST_SESSIONS, 'sessions')}, no more")
+    first = first_model(world, Habits(eta=BEFORE).user)
+    start = start_of(world, first)
+    start.write(folder)
+    Versions.create(models, first, f"learned from {counted(SESSIONS, 'sessions')} and no more")
     world.write_features(folder / "features.parquet")
     secret = secrets.token_hex(16)
     with open(os.open(token, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(secret)
     settings = settings or ServiceSettings()
     settings = replace(settings, wait=WAIT, every=EVERY, depth=DEPTH, token_file=token)
-    start = [] if first.propensity is None else first.propensity.examination.tolist()
     with _users(folder, seed, change) as begin:
 
         def answers(started: Started) -> None:
@@ -101,7 +103,7 @@ def run_demo(
             settings,
             learn=True,
             features=folder / "features.parquet",
-            demo=lambda service: DemoDesk(folder, start),
+            demo=lambda service: DemoDesk(folder, start.curve),
             seed=seed,
             ready=answers,
         )
@@ -110,20 +112,24 @@ def run_demo(
 @contextmanager
 def _users(folder: Path, seed: int, change: float) -> Iterator[Callable[[str], None]]:
     """A function that lets users search at an address; they leave at the end."""
-    begun: list[subprocess.Popen[bytes]] = []
+    options = ["--seed", str(seed), "--change", str(change)]
+    words = [sys.executable, "-m", "dualrank.online.demo_users", str(folder), *options]
+    users = subprocess.Popen(words, stdin=subprocess.PIPE, text=True)
+    assert users.stdin is not None
+    tell = users.stdin
 
     def begin(address: str) -> None:
-        options = ["--seed", str(seed), "--change", str(change)]
-        words = [sys.executable, "-m", "dualrank.online.demo_users", address, str(folder), *options]
-        begun.append(subprocess.Popen(words, stdin=subprocess.DEVNULL))
+        tell.write(f"{address}\n")
+        tell.flush()
 
     try:
         yield begin
     finally:
-        for users in begun:
-            users.terminate()
-            try:
-                users.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                users.kill()
-                users.wait()
+        users.terminate()
+        try:
+            users.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            users.kill()
+            users.wait()
+        with suppress(OSError):
+            tell.close()

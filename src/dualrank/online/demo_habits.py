@@ -1,9 +1,10 @@
 """How the demo's users behave, what was wished of them, and what they tell of themselves.
 
+    DEMO/start.json     the curve of the first model, and its nDCG@10 by query
     DEMO/wishes.json    what somebody asked for by the sliders; the server writes it
     DEMO/users.json     what users do and have seen; they write it, and the page shows it
 
-Both are replaced as a whole, so that server and users need nothing else of each other.
+All are written as a whole, so that server and users need nothing else of each other.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dualrank.errors import DataError
 from dualrank.sentences import shortened
 from dualrank.storage import read_json, write_text
 
-WISHES, USERS = "wishes.json", "users.json"
+START, WISHES, USERS = "start.json", "wishes.json", "users.json"
 LIMITS: dict[str, tuple[float, float, float]] = {
     "eta": (0.0, 2.0, 0.1),
     "noise": (0.0, 0.4, 0.05),
@@ -56,6 +57,24 @@ class Habits:
             if type(value) not in (int, float) or not least <= value <= most:
                 raise DataError(f"{name} is {shortened(value)}; expected {least:g} to {most:g}")
         return replace(self, **{name: float(value) for name, value in wish.items()})
+
+
+@dataclass(frozen=True)
+class Start:
+    """The first model, as far as the page compares with it."""
+
+    curve: list[float]
+    quality: list[float]
+    """nDCG@10 of what it shows, by query."""
+
+    def write(self, folder: Path) -> None:
+        """Keep it in the folder of the demo."""
+        write_text(folder / START, json.dumps(asdict(self)) + "\n")
+
+    @classmethod
+    def read(cls, folder: Path) -> Start:
+        """What was kept there."""
+        return cls(**read_json(folder / START))
 
 
 @dataclass

@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
+from collections.abc import Sequence
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
@@ -18,10 +20,8 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.learning.model import Model
-from dualrank.online.demo_habits import WISHES, Account, Habits
+from dualrank.online.demo_habits import WISHES, Account, Habits, Start
 from dualrank.online.demo_world import DEPTH, DemoWorld
-from dualrank.online.versions import Versions
 from dualrank.storage import read_json
 
 TICK = 0.25
@@ -65,16 +65,13 @@ class SearchClient:
 class Crowd:
     """Users in front of one world: what they ask, what they click, what they were shown."""
 
-    def __init__(self, world: DemoWorld, frozen: Model, seed: int = 0) -> None:
-        self._data = data = world.dataset
+    def __init__(self, world: DemoWorld, frozen: Sequence[float], seed: int = 0) -> None:
+        self._world, self._data = world, world.dataset
         self._rng = np.random.default_rng([seed, 0x_C20D])
-        self._gains = np.exp2(data.require_grades().astype(np.float64)) - 1
-        self._discounts = 1 / np.log2(np.arange(DEPTH) + 2)
-        ids = data.ids_of_documents()
+        ids = self._data.ids_of_documents()
         self._row = {str(name): row for row, name in enumerate(ids)}
-        self._question = [self._asked(query, ids) for query in range(len(data))]
-        self._ideal = np.array([self._best(query) for query in range(len(data))])
-        self.frozen = self._quality_of(frozen)
+        self._question = [self._asked(query, ids) for query in range(len(self._data))]
+        self.frozen = np.asarray(frozen)
         # The first version is the frozen one: what a query was shown last is known from the start.
         self.shown = self.frozen.copy()
 
@@ -82,18 +79,6 @@ class Crowd:
         start, end = self._data.offsets[query : query + 2]
         documents = [{"doc_id": str(name)} for name in ids[start:end]]
         return json.dumps({"query_id": str(self._data.query_ids[query]), "documents": documents})
-
-    def _best(self, query: int) -> float:
-        start, end = self._data.offsets[query : query + 2]
-        gains = np.sort(self._gains[start:end])[::-1][:DEPTH]
-        return float(gains @ self._discounts[: len(gains)]) or 1.0
-
-    def _quality_of(self, model: Model) -> NDArray[np.float64]:
-        from dualrank.data.lists import top_lists
-
-        lists = top_lists(self._data, model.predict(self._data.with_grades(None)), DEPTH)
-        gains = np.where(lists.mask, self._gains[lists.documents], 0.0)
-        return gains @ self._discounts / self._ideal
 
     def search(self, client: SearchClient, habits: Habits, sessions: int) -> None:
         """So many users search at once, and click what they like."""
@@ -108,9 +93,8 @@ class Crowd:
         for i, ranking in enumerate(answer["rankings"]):
             found = [self._row[each["doc_id"]] for each in ranking["results"][:DEPTH]]
             documents[i, : len(found)] = found
+        self.shown[queries] = self._world.quality_of(documents, queries)
         mask = documents >= 0
-        gains = np.where(mask, self._gains[documents], 0.0)
-        self.shown[queries] = gains @ self._discounts / self._ideal[queries]
         grades = np.where(mask, self._data.require_grades()[documents], 0.0)
         chances = habits.user.click_probabilities(grades, mask, self._data.max_grade)
         events = [
@@ -171,18 +155,18 @@ class Users:
 
 
 def main() -> None:
-    """Be the users of a service."""
+    """Be the users of a service, whose address comes on the standard input once it answers."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("address", help="where the service is")
     parser.add_argument("folder", type=Path, help="where the demo keeps its files")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--change", type=float, default=CHANGE, help="0: no change by itself")
     asked = parser.parse_args()
-    world, frozen = DemoWorld.of(asked.seed), Versions(asked.folder / "models").load(1)
-    start = [] if frozen.propensity is None else frozen.propensity.examination.tolist()
-    account = Account(DEPTH, start)
-    users = Users(Crowd(world, frozen, asked.seed), account, asked.folder, asked.change)
-    users.live(SearchClient(asked.address, (asked.folder / "token").read_text()))
+    world, start = DemoWorld.of(asked.seed), Start.read(asked.folder)
+    crowd = Crowd(world, start.quality, asked.seed)
+    users = Users(crowd, Account(DEPTH, start.curve), asked.folder, asked.change)
+    address, token = sys.stdin.readline().strip(), (asked.folder / "token").read_text()
+    if address:
+        users.live(SearchClient(address, token))
 
 
 if __name__ == "__main__":

@@ -1,29 +1,23 @@
-"""The demo's small world: generated queries, and a first model that has seen little of them."""
+"""The demo's small world: generated queries, and how good a list for one of them is."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from dualrank.clicks.position_based import PositionBasedUser
-from dualrank.clicks.sampling import sample_log
 from dualrank.data.dataset import Dataset
 from dualrank.data.generator import World, with_document_ids
-from dualrank.data.lists import top_lists
-from dualrank.learning.fit import fit
-from dualrank.learning.model import Model
-from dualrank.rankers.network import DNN
+from dualrank.data.lists import RankedLists, top_lists
 from dualrank.storage import write_table
 
 QUERIES = 1_500
 FEATURES = 24
 DEPTH = 10
-FIRST_SESSIONS = 1_000
-"""What the first model was trained on: as many as a new service has on its first evening."""
-HIDDEN = (32,)
 
 
 @dataclass(frozen=True)
@@ -53,15 +47,27 @@ class DemoWorld:
         )
         write_table(path, table, "features")
 
-    def first_model(self, user: PositionBasedUser) -> Model:
-        """A model of the first sessions, in which documents stood in no order."""
-        data = self.dataset
-        rng = np.random.default_rng([self.seed, 0x_F1])
-        lists = top_lists(data, rng.random(data.document_count), DEPTH)
-        log = sample_log(data, lists, user, FIRST_SESSIONS, rng)
-        # No grades: what is trained must not be able to look at them.
-        unjudged = data.with_grades(None)
-        ranker = DNN(hidden=HIDDEN)
-        return fit(
-            log, unjudged, method="dla", ranker=ranker, validation=0.0, steps=200, seed=self.seed
-        )
+    def quality(self, lists: RankedLists) -> NDArray[np.float64]:
+        """nDCG@10 of one displayed list of every query."""
+        return self.quality_of(lists.documents, lists.queries)
+
+    def quality_of(
+        self, documents: NDArray[np.integer], queries: NDArray[np.integer]
+    ) -> NDArray[np.float64]:
+        """nDCG@10 of displayed lists: rows of documents, −1 where there is none."""
+        gains = np.where(documents >= 0, self._gains[documents], 0.0)
+        return gains @ self._discounts / self._ideal[queries]
+
+    @cached_property
+    def _gains(self) -> NDArray[np.float64]:
+        return np.exp2(self.dataset.require_grades().astype(np.float64)) - 1
+
+    @cached_property
+    def _discounts(self) -> NDArray[np.float64]:
+        return 1 / np.log2(np.arange(DEPTH) + 2)
+
+    @cached_property
+    def _ideal(self) -> NDArray[np.float64]:
+        best = top_lists(self.dataset, self._gains, DEPTH)
+        dcg = np.where(best.mask, self._gains[best.documents], 0.0) @ self._discounts
+        return np.where(dcg > 0, dcg, 1.0)
