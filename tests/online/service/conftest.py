@@ -159,6 +159,6 @@ def token():
     return TOKEN
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def model_numbered():
     return model_of
