@@ -51,8 +51,8 @@ class StatusBoard:
             found = os.stat(folder / NAME)
             seen = (found.st_ino, found.st_mtime_ns, found.st_size)
             if seen != self._record_seen:
-                self._record = LearnerRecord.read(folder)
                 self._record_seen = seen
+                self._record = LearnerRecord.read(folder)
         except FileNotFoundError:
             self._record = LearnerRecord()
         except (DualrankError, OSError) as error:
