@@ -226,15 +226,14 @@ class EventStore:
             return Counter()
         waited = tables.take_early(self._connection, impression_ids)
         there = tables.find(self._connection, list({each[0] for each in waited}))
+        # An impression that comes only now is in no segment yet: none of them is late.
         rows = []
-        closed_to = tables.closed_to(self._connection)
         for impression_id, event_id, document, *rest in waited:
             number, documents = there[impression_id]
             if document in documents:
-                late = number <= closed_to
-                rows.append((number, event_id, documents.index(document) + 1, *rest, late))
+                rows.append((number, event_id, documents.index(document) + 1, *rest, False))
         tables.insert(self._connection, "events", rows, how="OR IGNORE")
-        return Counter(events=len(rows), late=sum(row[-1] for row in rows))
+        return Counter(events=len(rows))
 
     def _kind(self, name: str) -> int | None:
         """The number of a kind of events; None for what cannot be one, or for one too many."""
