@@ -28,6 +28,8 @@ from dualrank.online.storable import require_storable, require_storable_event
 from dualrank.storage import writing_alone
 
 WAIT = 60.0
+_FREE_PAGES = 100
+_PAGES_AT_ONCE = 1_000
 Result = TypeVar("Result")
 
 
@@ -94,6 +96,18 @@ class EventStore:
                 return job(self._connection)
 
         return self._group.call(transact).result()
+
+    def give_back(self) -> None:
+        """Give pages of the file that nothing is written on back to the system, if they are many."""
+
+        def shrink() -> None:
+            free = self._only("PRAGMA freelist_count")
+            if free > _FREE_PAGES and free > self._only("PRAGMA page_count") / 4:
+                # Of this statement `execute` makes one step, which frees one page.
+                self._connection.executescript(f"PRAGMA incremental_vacuum({_PAGES_AT_ONCE})")
+
+        with tables.mendable(self.path):
+            self._group.call(shrink).result()
 
     def close(self) -> None:
         """Write what was handed over, and let go."""
@@ -226,15 +240,14 @@ class EventStore:
             return Counter()
         waited = tables.take_early(self._connection, impression_ids)
         there = tables.find(self._connection, list({each[0] for each in waited}))
+        # An impression that comes only now is in no segment yet: none of them is late.
         rows = []
-        closed_to = tables.closed_to(self._connection)
         for impression_id, event_id, document, *rest in waited:
             number, documents = there[impression_id]
             if document in documents:
-                late = number <= closed_to
-                rows.append((number, event_id, documents.index(document) + 1, *rest, late))
+                rows.append((number, event_id, documents.index(document) + 1, *rest, False))
         tables.insert(self._connection, "events", rows, how="OR IGNORE")
-        return Counter(events=len(rows), late=sum(row[-1] for row in rows))
+        return Counter(events=len(rows))
 
     def _kind(self, name: str) -> int | None:
         """The number of a kind of events; None for what cannot be one, or for one too many."""

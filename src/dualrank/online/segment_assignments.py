@@ -133,8 +133,8 @@ def forget(store: EventStore, older_than: float) -> bool:
         tables.execute("DELETE FROM events WHERE impression <= ?", (upto,))
         tables.execute("DELETE FROM impressions WHERE number <= ?", (upto,))
         tables.execute("UPDATE segments SET forgotten = 1 WHERE last <= ?", (upto,))
-        if only(tables, "PRAGMA freelist_count") > only(tables, "PRAGMA page_count") / 4:
-            tables.execute("PRAGMA incremental_vacuum(1000)").fetchall()
         return upto < last
 
-    return store.alone(remove)
+    more = store.alone(remove)
+    store.give_back()
+    return more
