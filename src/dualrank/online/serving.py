@@ -65,6 +65,11 @@ def serve(
         require("serve", module)
     settings = settings or ServiceSettings()
     place = str(events)
+    if learn and place.startswith(REDIS):
+        raise SettingsError(
+            f"{place}: a learner for many servers runs by itself, and keeps their events in a "
+            "folder; see `dualrank learn`"
+        )
     token = None if settings.token_file is None else read_token(settings.token_file)
     with ExitStack() as stack:
         sock = stack.enter_context(listen(settings))

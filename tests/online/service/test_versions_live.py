@@ -133,7 +133,7 @@ def test_rollback_takes_the_live_version_back(serving, versions, model_numbered,
 @pytest.mark.parametrize(
     ("body", "status", "sentence"),
     [
-        ({"to": 7}, 409, "there is no version 7"),
+        ({"to": 7}, 409, "there is no model of version 7"),
         ({"to": 1}, 409, "version 1 is the one that is live"),
         ({}, 409, "no version was live before 1"),
         ({"to": "../../x"}, 422, "to: expected a valid integer"),
