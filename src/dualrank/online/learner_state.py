@@ -33,8 +33,9 @@ class LearnerState:
     """All segments up to this number were learned, or left out for good."""
     decided: bool = True
     """Whether it is settled what becomes of `model`."""
-    rounds: tuple[tuple[int, int], ...] = ()
-    """The first and last segment of each of the last rounds, in which clicks are read again."""
+    rounds: tuple[tuple[int, int, int], ...] = ()
+    """The first and last segment of each of the last rounds, in which clicks are read again, and
+    the version that scored them before they were learned."""
     changed_at: int = 0
     """The first segment of today's habits."""
     suspect: bool = False
@@ -60,7 +61,7 @@ class LearnerState:
         try:
             if found.pop("format") != FORMAT:
                 raise ValueError("another version of dualrank wrote it")
-            found["rounds"] = tuple((int(a), int(b)) for a, b in found["rounds"])
+            found["rounds"] = tuple((int(a), int(b), int(c)) for a, b, c in found["rounds"])
             found["rates"] = tuple(float(each) for each in found["rates"])
             state = cls(**found)
             for each in fields(cls):
