@@ -13,6 +13,7 @@ matter then, which δ takes up. φ is drawn towards what was believed before, un
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -30,14 +31,17 @@ MOST_BEFORE = 10_000
 
 
 def curve_of_today(
-    believed: Propensity, today: LaidOut, before: LaidOut | None = None, *, changed: bool = False
+    curve: Propensity,
+    today: LaidOut,
+    before: LaidOut | None = None,
+    believed: Sequence[float] = (),
 ) -> Propensity | None:
     """The curve, with its 95% interval over queries; nothing where there are too few clicks.
 
-    `today` are lists of today's habits, `before` those of earlier ones. `changed` says that users
-    have just changed, so that what was `believed` says nothing about them.
+    `today` are lists of today's habits, `before` those of earlier ones. `curve` is that of a moment
+    ago, and `believed` the one that was known before `today`, where users did not change since.
     """
-    depth = believed.depth
+    depth = curve.depth
     deepest = max(each.depth for each in (today, before) if each is not None)
     if deepest > depth or today.queries < FEWEST_QUERIES or not today.clicks[:, 0].any():
         return None
@@ -53,9 +57,11 @@ def curve_of_today(
     logit = ClickLogit(inputs, np.concatenate([each.clicks for each in parts]), mask)
     never = ~today.padded(depth).clicks.any(axis=0)
     ridge, around = np.full(numbers + depth, RIDGE), np.zeros(numbers + depth)
-    around[numbers:] = np.log(believed.examination)
+    around[numbers:] = np.log(curve.examination)
     # Where nobody clicked, nothing new is known.
-    ridge[numbers:][never | (not changed)] = PRIOR
+    ridge[numbers:][never] = PRIOR
+    if len(believed) == depth:
+        around[numbers:], ridge[numbers:] = np.log(believed), PRIOR
     fitted = logit.fit(ridge, around)
     error = logit.errors(fitted, np.concatenate([each.query for each in parts]))[numbers:]
     error[never] = np.inf
@@ -64,7 +70,7 @@ def curve_of_today(
     with np.errstate(over="ignore"):
         reach = np.exp(NORMAL_95 * error)
     return replace(
-        believed,
+        curve,
         examination=examination,
         low=examination / reach,
         high=examination * reach,

@@ -68,8 +68,10 @@ class LaidOut:
     def padded(self, depth: int) -> LaidOut:
         """With padding down to this depth."""
         more = ((0, 0), (0, depth - self.depth))
-        arrays = (np.pad(each, more) for each in (self.scores, self.clicks, self.mask))
-        return LaidOut(*arrays, self.query, self.sessions)
+        scores, clicks, mask = (
+            np.pad(each, more) for each in (self.scores, self.clicks, self.mask)
+        )
+        return LaidOut(scores, clicks, mask.astype(bool), self.query, self.sessions)
 
 
 def joined(parts: Sequence[LaidOut], most: int = MOST_LISTS) -> LaidOut | None:

@@ -98,7 +98,7 @@ class Learner:
         live = versions.load(note.live)
         self.features = None if features is None else features.with_features(live.feature_names)
         found = LearnerState.read(versions.folder)
-        self.state = found or LearnerState(note.live, note.live)
+        self.state = found or LearnerState(note.live, note.live, believed=_curve(live))
         self._rounds = RememberedRounds()
         self._live_changed = True
         self._clear_up(note)
@@ -199,12 +199,13 @@ class Learner:
             "learned": last,
             "rounds": (*self.state.rounds, *spans)[-MOST_ROUNDS:],
             "changed_at": first if changed else self.state.changed_at,
+            "believed": () if changed else self.state.believed,
             "suspect": alarmed,
             "sessions": self.state.sessions + found.sessions,
             "clicks": self.state.clicks + found.clicks,
             "rates": (*self.state.rates, found.rate)[-MOST_RATES:],
         }
-        candidate = self._learned(found, changed, int(progress["changed_at"]))
+        candidate = self._learned(found, changed, progress)
         if candidate is None:
             self._keep(**progress)
         else:
@@ -261,7 +262,7 @@ class Learner:
             self._say("learner", f"{said}; learning goes on without it")
             self._keep(learned=last)
 
-    def _learned(self, found: RoundClicks, changed: bool, changed_at: int) -> Model | None:
+    def _learned(self, found: RoundClicks, changed: bool, progress: dict[str, Any]) -> Model | None:
         """The model after the clicks of a round; nothing where nothing could be learned."""
         base = self._load(self.state.model)
         log = found.part(self._held_out, held=False)
@@ -280,12 +281,12 @@ class Learner:
         except DataError as error:
             self._say("learner", f"nothing was learned: {error}")
             return None
-        today, believed = self._rounds.since(changed_at), base.propensity
+        begin = int(progress["changed_at"])
+        today, before = self._rounds.since(begin), self._rounds.before(begin)
         method = learned.training.get("update", {}).get("method")
-        if today is None or believed is None or method not in LEARN_POSITION:
+        if today is None or base.propensity is None or method not in LEARN_POSITION:
             return learned
-        before = self._rounds.before(changed_at)
-        curve = curve_of_today(believed, today, before, changed=changed)
+        curve = curve_of_today(base.propensity, today, before, progress["believed"])
         return learned if curve is None else replace(learned, propensity=curve)
 
     def _decide(self, number: int, gate: Gate | None) -> None:
@@ -411,6 +412,10 @@ def _rows_in(segments: ClosedSegments, number: int) -> int:
         return int(pq.read_metadata(path).num_rows)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise DataError(f"{path}: not readable as a segment ({reason_of(error)})") from error
+
+
+def _curve(model: Model) -> tuple[float, ...]:
+    return () if model.propensity is None else tuple(model.propensity.examination.tolist())
 
 
 def _finite(values: NDArray[np.float64]) -> list[float]:

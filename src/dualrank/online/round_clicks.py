@@ -227,12 +227,12 @@ def _empty_features(dataset: Dataset, varies: NDArray[np.integer] | None) -> str
     if dataset.document_count < ENOUGH:
         return ""
     features = dataset.features
-    with np.errstate(invalid="ignore"):
-        same = np.equal(features, features[:1]).all(axis=0) | np.isnan(features).all(axis=0)
-        if varies is not None:
+    alike = (features == features[0]) | (np.isnan(features) & np.isnan(features[0]))
+    same: NDArray[np.bool_] = np.all(alike, axis=0)
+    if varies is not None:
         known = np.zeros(len(same), dtype=bool)
         known[varies[varies < len(same)]] = True
-        same &= known
+        same = same & known
     empty = np.flatnonzero(same)
     if len(empty) == 0:
         return ""
@@ -247,8 +247,8 @@ def _empty_features(dataset: Dataset, varies: NDArray[np.integer] | None) -> str
 
 def _with_all_features(log: ClickLog, dataset: Dataset) -> tuple[ClickLog | None, list[Suspicion]]:
     """The log without lists that show a document with a missing feature."""
-    bad = np.isnan(dataset.features).any(axis=1)
-    shows = np.asarray((bad[log.lists.documents] & log.lists.mask).any(axis=1))
+    bad: NDArray[np.bool_] = np.any(np.isnan(dataset.features), axis=1)
+    shows: NDArray[np.bool_] = np.any(bad[log.lists.documents] & log.lists.mask, axis=1)
     sessions = int(log.sessions_per_list[shows].sum())
     if not sessions:
         return log, []
