@@ -68,10 +68,13 @@ class LaidOut:
     def padded(self, depth: int) -> LaidOut:
         """With padding down to this depth."""
         more = ((0, 0), (0, depth - self.depth))
-        scores, clicks, mask = (
-            np.pad(each, more) for each in (self.scores, self.clicks, self.mask)
+        return LaidOut(
+            np.pad(self.scores, more),
+            np.pad(self.clicks, more),
+            np.pad(self.mask, more),
+            self.query,
+            self.sessions,
         )
-        return LaidOut(scores, clicks, mask.astype(bool), self.query, self.sessions)
 
 
 def joined(parts: Sequence[LaidOut], most: int = MOST_LISTS) -> LaidOut | None:
