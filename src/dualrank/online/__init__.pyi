@@ -6,6 +6,8 @@ from .learner_record import LearnerRecord as LearnerRecord
 from .learner_record import Round as Round
 from .records import Event as Event
 from .records import Impression as Impression
+from .redis_stream import RedisStream as RedisStream
 from .segments import Segments as Segments
+from .stream_copying import StreamCopying as StreamCopying
 from .versions import Version as Version
 from .versions import Versions as Versions

@@ -98,7 +98,7 @@ class EventStore:
         return self._group.call(transact).result()
 
     def give_back(self) -> None:
-        """Give pages of the file that nothing is written on back to the system, if they are many."""
+        """Give empty pages of the file back to the system, where they are many."""
 
         def shrink() -> None:
             free = self._only("PRAGMA freelist_count")

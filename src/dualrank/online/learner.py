@@ -31,7 +31,8 @@ from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.model import Model
 from dualrank.online.corrected_worth import corrected_worth
-from dualrank.online.drift_watch import moved_since, width_of_curve
+from dualrank.online.curve_of_today import curve_of_today
+from dualrank.online.drift_watch import movement
 from dualrank.online.gate import SURE, Gate
 from dualrank.online.learner_record import Alarm, LearnerRecord, Round
 from dualrank.online.learner_state import MOST_ROUNDS, LearnerState
@@ -46,7 +47,8 @@ MOST_RATES = 10
 MOST_TRIES = 20
 """Looks at a segment that cannot be read, after which it is left out."""
 MOST_EXAMINATION = 1e6
-"""JSON has no infinity: an interval without an end ends there."""
+LEARN_POSITION = ("dla", "likelihood")
+"""Methods whose curve is what clicks say, by position alone."""
 RESULTS = 10
 """Rows of a segment that are about a session."""
 
@@ -96,11 +98,13 @@ class Learner:
         live = versions.load(note.live)
         self.features = None if features is None else features.with_features(live.feature_names)
         found = LearnerState.read(versions.folder)
-        self.state = found or LearnerState(note.live, note.live)
+        self.state = found or LearnerState(note.live, note.live, believed=_curve(live))
         self._rounds = RememberedRounds()
         self._live_changed = True
         self._clear_up(note)
-        self._rounds.read_again(self.state.rounds, segments.closed(), self._read_segments)
+        self._rounds.read_again(
+            self.state.rounds, segments.closed(), self._read_segments, self._load_or_model
+        )
 
     def step(self) -> bool:
         """Look once: at what is live, and at new segments; true where something was done."""
@@ -179,28 +183,29 @@ class Learner:
         for each in found.suspicions:
             self._say(each.kind, each.said)
         before = self._rounds.since(self.state.changed_at)
-        self._rounds.add(found)
+        scored_by = self.state.model
+        laid = self._rounds.add(found, self._load(scored_by))
         # A version that is worse goes first: what is learned next does not go on from it.
         self._watch(self.versions.note())
-        base = self._load(self.state.model)
-        moved = None
-        if before is not None and found.log is not None and found.dataset is not None:
-            moved = moved_since(before, (found.log, found.dataset), base)
-        if moved is not None:
-            self._say("curve", moved)
+        moved = None if before is None or laid is None else movement(before, laid)
+        alarmed = moved is not None and moved.is_clear
+        if moved is not None and alarmed:
+            self._say("curve", moved.said)
         # The round in which users changed mixes two habits: the one after it starts anew, too.
-        changed = moved is not None or self.state.suspect
+        changed = alarmed or self.state.suspect
         first, last = found.segments[0], found.segments[-1]
+        spans = [] if laid is None else [(first, last, scored_by)]
         progress: dict[str, Any] = {
             "learned": last,
-            "rounds": (*self.state.rounds, *[(first, last)] * found.is_usable)[-MOST_ROUNDS:],
+            "rounds": (*self.state.rounds, *spans)[-MOST_ROUNDS:],
             "changed_at": first if changed else self.state.changed_at,
-            "suspect": moved is not None,
+            "believed": () if changed else self.state.believed,
+            "suspect": alarmed,
             "sessions": self.state.sessions + found.sessions,
             "clicks": self.state.clicks + found.clicks,
             "rates": (*self.state.rates, found.rate)[-MOST_RATES:],
         }
-        candidate = self._learned(base, found, changed)
+        candidate = self._learned(found, changed, progress)
         if candidate is None:
             self._keep(**progress)
         else:
@@ -257,23 +262,32 @@ class Learner:
             self._say("learner", f"{said}; learning goes on without it")
             self._keep(learned=last)
 
-    def _learned(self, base: Model, found: RoundClicks, changed: bool) -> Model | None:
+    def _learned(self, found: RoundClicks, changed: bool, progress: dict[str, Any]) -> Model | None:
         """The model after the clicks of a round; nothing where nothing could be learned."""
-        log = found.part(lambda ids: ~self._held_out(ids))
+        base = self._load(self.state.model)
+        log = found.part(self._held_out, held=False)
         if log is None or found.dataset is None or not log.clicks.any():
             return None
         try:
-            return base.update(
+            learned = base.update(
                 log,
                 found.dataset,
                 half_life=self.settings.half_life,
                 changed=changed,
                 steps=self.settings.steps,
+                validation=0.0,
                 seed=self.settings.seed + found.segments[-1],
             )
         except DataError as error:
             self._say("learner", f"nothing was learned: {error}")
             return None
+        begin = int(progress["changed_at"])
+        today, before = self._rounds.since(begin), self._rounds.before(begin)
+        method = learned.training.get("update", {}).get("method")
+        if today is None or base.propensity is None or method not in LEARN_POSITION:
+            return learned
+        curve = curve_of_today(base.propensity, today, before, progress["believed"])
+        return learned if curve is None else replace(learned, propensity=curve)
 
     def _decide(self, number: int, gate: Gate | None) -> None:
         """Let a candidate go live, or say why not."""
@@ -345,6 +359,10 @@ class Learner:
             self._models[number] = self.versions.load(number)
         return self._models[number]
 
+    def _load_or_model(self, number: int) -> Model:
+        """A version, or where it is gone the one that learning goes on from."""
+        return self._load(number if self.versions.has(number) else self.state.model)
+
     def _keep(self, **changes: object) -> None:
         self.state = replace(self.state, **changes)  # type: ignore[arg-type]
         self.state.write(self.versions.folder)
@@ -378,16 +396,12 @@ class Learner:
             worth_low=None if worth is None else worth.low,
             worth_high=None if worth is None else worth.high,
         )
-        lists = self._rounds.since(self.state.changed_at)
-        if curve is not None and lists is not None:
-            log, dataset = lists
-            width = width_of_curve(log, self._load(self.state.model).predict(dataset))
-            width = np.append(width, np.full(curve.depth, np.inf))[: curve.depth]
+        if curve is not None:
             made = replace(
                 made,
                 examination=curve.examination.tolist(),
-                low=(curve.examination / width).tolist(),
-                high=np.minimum(curve.examination * width, MOST_EXAMINATION).tolist(),
+                low=[] if curve.low is None else curve.low.tolist(),
+                high=[] if curve.high is None else _finite(curve.high),
             )
         LearnerRecord([*record.rounds, made], record.alarms).write(self.versions.folder)
 
@@ -398,3 +412,12 @@ def _rows_in(segments: ClosedSegments, number: int) -> int:
         return int(pq.read_metadata(path).num_rows)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise DataError(f"{path}: not readable as a segment ({reason_of(error)})") from error
+
+
+def _curve(model: Model) -> tuple[float, ...]:
+    return () if model.propensity is None else tuple(model.propensity.examination.tolist())
+
+
+def _finite(values: NDArray[np.float64]) -> list[float]:
+    """JSON has no infinity: an interval without an end ends far away."""
+    return [float(value) for value in np.minimum(values, MOST_EXAMINATION)]
