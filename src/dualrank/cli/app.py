@@ -19,13 +19,16 @@ from dualrank.cli import (
     export_command,
     interleave_commands,
     judge_command,
+    learn_command,
     model_commands,
     pages_commands,
     plan_swaps_command,
     propensity_command,
     reduce_command,
     reproduce_commands,
+    serve_command,
     train_command,
+    versions_commands,
 )
 from dualrank.cli.options import add_command
 from dualrank.cli.wording import in_plain_words
@@ -62,6 +65,10 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     plan_swaps_command.plan_swaps,
     judge_command.judge,
     estimate_command.estimate,
+    serve_command.serve,
+    learn_command.learn,
+    versions_commands.versions,
+    versions_commands.rollback,
     pages_commands.index,
     pages_commands.search,
     pages_commands.features,

@@ -110,6 +110,10 @@ class Correction(ABC):
         """What the lists tell about position, by other scores than those that are to move."""
         return self.signal(scores, shown).evidence
 
+    remembers = False
+    """Whether it learns from lists that are remembered from earlier logs, each with its mean clicks
+    and, where it is settled, the examination that was believed of it."""
+
     device = torch.device("cpu")
     """Where the steps are computed, once it has been started."""
 
@@ -142,6 +146,13 @@ class Correction(ABC):
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Go on from what `state` returned."""
+
+    def optimizer_state(self) -> dict[str, Tensor]:
+        """What going on with new clicks needs beside the curve, for model directories."""
+        return {}
+
+    def load_optimizer_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from what `optimizer_state` returned."""
 
     @property
     def left_out(self) -> int:

@@ -50,6 +50,7 @@ class DualLearning(Correction):
 
     learns = True
     learns_from_unseen = True
+    remembers = True
 
     def __init__(
         self,
@@ -91,7 +92,11 @@ class DualLearning(Correction):
     @torch.no_grad()
     def signal(self, scores: Tensor, shown: Shown) -> Signal:
         """Clicks by inverse propensity for the ranker, by inverse relevance for the belief."""
-        weights = self.of_lists(ratio_to_first(self.model(), self._settings.max_weight), shown)
+        limit = self._settings.max_weight
+        if shown.settled is None:
+            weights = self.of_lists(ratio_to_first(self.model(), limit), shown)
+        else:
+            weights = ratio_to_first(shown.believed(self.of_lists(self.model(), shown)), limit)
         evidence = self.position_evidence(scores, shown)
         return label_signal(self._loss, scores, shown.labels * weights, shown, evidence)
 
@@ -99,7 +104,8 @@ class DualLearning(Correction):
     def position_evidence(self, scores: Tensor, shown: Shown) -> list[Tensor]:
         """The slope of l̂_IRW and the sum of the clicks in it; of all lists, its bend too."""
         table = self.model()
-        seen = ratio_to_first(scores, self._settings.max_weight, shown.first) * shown.labels
+        labels = shown.of_today(shown.labels)
+        seen = ratio_to_first(scores, self._settings.max_weight, shown.first) * labels
         if shown.sessions is None:
             return [_slope(table, seen, shown), seen.sum()]
         expected = _expected(table, seen, shown)
@@ -145,6 +151,16 @@ class DualLearning(Correction):
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Go on with φ."""
         self._optimizer.load_state(state)
+
+    def optimizer_state(self) -> dict[str, Tensor]:
+        """φ and its optimiser's sums, unless the curve says all of it."""
+        if self.model.can_begin and not self._optimizer.sums():
+            return {}
+        return {name: held for name, held in self.state().items() if name != "left_out"}
+
+    def load_optimizer_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go on with φ, where it has the same form."""
+        self.load_state({**state, "left_out": torch.tensor(0)})
 
     @property
     def left_out(self) -> int:

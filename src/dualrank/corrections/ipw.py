@@ -31,6 +31,8 @@ class InversePropensity(Correction):
     of its own; one that the propensity does not know, by the common curve.
     """
 
+    remembers = True
+
     def __init__(
         self,
         propensity: Propensity,
@@ -42,6 +44,7 @@ class InversePropensity(Correction):
         self._loss = loss
         self._propensity = propensity
         weights = 1 / curves_by_context(propensity, depth, contexts)
+        self._max_weight = max_weight
         self._weights = torch.from_numpy(weights).float().clamp(max=max_weight)
 
     @classmethod
@@ -58,8 +61,12 @@ class InversePropensity(Correction):
         self._weights = self._weights.to(device)
 
     def weights(self, shown: Shown) -> Tensor:
-        """P(o_1)/P(o_i) as measured, in the context of each list."""
-        return self._weights if shown.contexts is None else self._weights[shown.contexts]
+        """P(o_1)/P(o_i) as measured, in the context of each list, or as it was when settled."""
+        weights = self._weights if shown.contexts is None else self._weights[shown.contexts]
+        if shown.settled is None:
+            return weights
+        before = torch.exp(-shown.settled).clamp(max=self._max_weight)
+        return torch.where(torch.isnan(shown.settled), weights, before)
 
     def signal(self, scores: Tensor, shown: Shown) -> Signal:
         """Clicks times their inverse propensity."""

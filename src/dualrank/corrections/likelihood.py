@@ -111,21 +111,22 @@ class Likelihood(DualLearning):
     def signal(self, scores: Tensor, shown: Shown) -> Signal:
         """The loss of the clicks under f + φ, or g + a s + φ."""
         table, clicks = self.model(), shown.labels.sum()
-        utilities = scores + self.of_lists(table, shown)
+        utilities = scores + shown.believed(self.of_lists(table, shown))
         if self.worth is not None and shown.ground is not None:
             utilities = utilities + self.worth * shown.ground
         loss = self.loss(utilities, shown)
-        evidence = [by_position(loss.slope, table, shown), clicks]
+        slope = shown.of_today(loss.slope)
+        evidence = [by_position(slope, table, shown), shown.of_today(shown.labels).sum()]
         ground = None if self.worth is None else shown.ground
         if ground is not None:
-            evidence.append((loss.slope * ground).sum()[None])
+            evidence.append((slope * ground).sum()[None])
         if shown.sessions is not None:
             evidence += self.bends(loss, shown, len(table), ground)
         return Signal(loss.value, loss.slope, loss.curvature, clicks, shown.labels, evidence)
 
     def bends(self, loss: Loss, shown: Shown, contexts: int, ground: Tensor | None) -> list[Tensor]:
         """How the loss bends in φ by context, and in a where there is a ground."""
-        expected = loss.slope + shown.labels
+        expected = shown.of_today(loss.slope + shown.labels)
         border = [] if ground is None else border_of_softmax(expected, ground)
         return [by_context(expected, shown, contexts, bend_of_softmax), *border]
 

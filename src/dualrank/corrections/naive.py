@@ -16,6 +16,8 @@ from dualrank.rankers.ranker import Signal
 class Naive(Correction):
     """The naive ranker of the paper (NoCorrect), and training on grades."""
 
+    remembers = True
+
     def __init__(self, loss: LossOfLabels = softmax_loss) -> None:
         self._loss = loss
 

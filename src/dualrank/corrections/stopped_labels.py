@@ -35,6 +35,8 @@ from dualrank.errors import SettingsError
 class StoppedLabels(Naive):
     """Labels by a dependent click model that has been fitted."""
 
+    remembers = False
+
     def __init__(self, model: DependentClick, loss: LossOfLabels = softmax_loss) -> None:
         super().__init__(loss)
         self._model = model

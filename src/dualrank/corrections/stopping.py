@@ -38,6 +38,7 @@ class Stopping(Likelihood):
     """
 
     clicked_only = False
+    remembers = False
     suits: Mapping[str, float] = {"learning_rate": 0.4, "weight_decay": 1e-3}
 
     def begin(self, basis: Basis) -> None:
@@ -56,7 +57,7 @@ class Stopping(Likelihood):
 
     def bends(self, loss: Loss, shown: Shown, contexts: int, ground: Tensor | None) -> list[Tensor]:
         """Every document has a curvature of its own."""
-        curvature = loss.curvature()
+        curvature = shown.of_today(loss.curvature())
         border = [] if ground is None else border_of_each(curvature, ground)
         return [by_context(curvature, shown, contexts, bend_of_each), *border]
 

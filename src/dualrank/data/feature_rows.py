@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,8 @@ class FeatureRows:
     grades: Floats | None = None
     left_out: tuple[str, ...] = ()
     """Columns that were taken for an index of the rows."""
+    latest: bool = False
+    """Whether a document may stand there several times, of which the last one holds."""
 
     @classmethod
     def of(
@@ -72,6 +74,23 @@ class FeatureRows:
         for number, name in enumerate(own):
             matrix[:, number] = _numbers(table[name], name, where)
         return cls(matrix, tuple(own), queries, documents, grades, left_out)
+
+    def last_of_each(self) -> FeatureRows:
+        """The last row of every query and document, in the order of these."""
+        if self.queries is None or self.documents is None:
+            return self
+        _, query = np.unique(self.queries, return_inverse=True)
+        _, document = np.unique(self.documents, return_inverse=True)
+        pair = query.astype(np.int64) * (document.max(initial=0) + 1) + document
+        _, from_end = np.unique(pair[::-1], return_index=True)
+        kept = np.sort(len(pair) - 1 - from_end)
+        return replace(
+            self,
+            matrix=self.matrix[kept],
+            queries=self.queries[kept],
+            documents=self.documents[kept],
+            grades=None if self.grades is None else self.grades[kept],
+        )
 
     def require_finite(self, where: str) -> None:
         """Refuse infinite features, which a missing one (nan) is not."""

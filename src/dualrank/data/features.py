@@ -23,9 +23,12 @@ from dualrank.data.log.log_files import find_source, suffix_of
 from dualrank.data.memory_limits import require_memory
 from dualrank.errors import DataError
 from dualrank.sentences import document_of, reason_of
+from dualrank.storage import MARK
 
 THE_FEATURES = "the features"
 """What features are called that come from no file."""
+LATEST = "features as displayed"
+"""What a service marks its files with: the last row of a document, in the last file, holds."""
 
 
 def read_features(
@@ -42,7 +45,8 @@ def read_features(
     numbers, or empty where they are missing; `grade` is the judgment, if there is one. Columns that
     only number the rows, such as the index of pandas, are left out with a warning. `count` is
     how many features there must be, and `names` picks features of these names in this order: those
-    that a model was trained on.
+    that a model was trained on. Of a document that a service displayed several times the last
+    row of the last file holds; in any other table it must stand once.
     """
     if not isinstance(features, str | os.PathLike):
         where = THE_FEATURES
@@ -60,6 +64,8 @@ def read_features(
     if left_out := dict.fromkeys(name for part in parts for name in part.left_out):
         say_left_out(where, list(left_out))
     rows = _joined(parts, where)
+    if all(part.latest for part in parts):
+        rows = rows.last_of_each()
     if len(rows.matrix) == 0:
         raise DataError(f"{where}: there are no documents")
     if count is not None and rows.matrix.shape[1] != count:
@@ -82,7 +88,8 @@ def _read_parquet(file: str, names: Sequence[str] | None) -> FeatureRows:
     except (OSError, ValueError, LookupError, OverflowError, MemoryError, pa.ArrowException) as e:
         raise DataError(f"{file}: not readable as Parquet ({reason_of(e)})") from e
     rows = FeatureRows.of(table, file, names=names)
-    return replace(rows, left_out=(*left_out, *rows.left_out))
+    latest = (schema.metadata or {}).get(MARK) == LATEST.encode()
+    return replace(rows, left_out=(*left_out, *rows.left_out), latest=latest)
 
 
 def _least_size(metadata: pq.FileMetaData) -> int:

@@ -127,7 +127,9 @@ def add_up(candidates: Mapping[str, Model], weights: Mapping[str, float]) -> Mod
     for name in others:
         ranker = ranker.plus(candidates[name].ranker, weights[name] / weights[first])
     propensity = next((curve for curve in curves if curve is not None), None)
-    return replace(model, ranker=ranker, propensity=propensity)
+    # The optimisers were those of one part.
+    optimizers = {} if others else model.optimizers
+    return replace(model, ranker=ranker, propensity=propensity, optimizers=optimizers)
 
 
 def _overdispersion(logit: ClickLogit, at: Floats, queries: NDArray[np.int32]) -> float:

@@ -7,7 +7,7 @@ redrawn until a click happens.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,20 +99,21 @@ class SimulatedClicks:
 class Labelled:
     """Lists with labels that stay: drawn in proportion to their sessions.
 
-    Row r of labels, sessions and contexts belongs to list `list_of[r]`; `ground` has a row for
-    every list.
+    Row r of labels, sessions, contexts and what is settled belongs to list `list_of[r]`; `ground`
+    has a row for every list. Sessions that have faded are fractions.
     """
 
     def __init__(
         self,
         lists: RankedLists,
         labels: NDArray[np.floating],
-        sessions: NDArray[np.int64],
+        sessions: NDArray[np.int64] | NDArray[np.float64],
         *,
         list_of: NDArray[np.integer] | None = None,
         contexts: NDArray[np.int32] | None = None,
         ground: NDArray[np.float32] | None = None,
         examined: NDArray[np.floating] | None = None,
+        settled: NDArray[np.float32] | None = None,
     ) -> None:
         self.lists = lists
         self._labels = labels.astype(np.float32)
@@ -122,11 +123,11 @@ class Labelled:
         self.list_of = np.arange(len(lists)) if list_of is None else list_of
         self._contexts = contexts
         self._ground = ground
+        self._settled = settled
 
     def draw(self, size: int, rng: np.random.Generator) -> Batch:
         """Draw lists in proportion to their sessions."""
-        tickets = rng.integers(self._cumulative[-1], size=size)
-        chosen = np.searchsorted(self._cumulative, tickets, side="right")
+        chosen = np.searchsorted(self._cumulative, self._tickets(size, rng), side="right")
         return Batch(
             self.lists.documents[self.list_of[chosen]],
             self._labels[chosen],
@@ -134,7 +135,14 @@ class Labelled:
             None if self._contexts is None else self._contexts[chosen],
             ground=None if self._ground is None else self._ground[self.list_of[chosen]],
             examined=None if self._examined is None else self._examined[chosen],
+            settled=None if self._settled is None else self._settled[chosen],
         )
+
+    def _tickets(self, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        total = self._cumulative[-1]
+        if np.issubdtype(self._cumulative.dtype, np.integer):
+            return rng.integers(total, size=size)
+        return total * rng.random(size)
 
     def everything(self, size: int, rng: np.random.Generator) -> Batch:
         """All lists with the sums of their labels over sessions."""
@@ -148,6 +156,7 @@ class Labelled:
             None if self._ground is None else self._ground[self.list_of],
             None if self._examined is None else self._examined * sessions,
             sessions[:, 0],
+            self._settled,
         )
 
 

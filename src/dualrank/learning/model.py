@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,17 +13,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
+from safetensors import numpy as array_files
 from safetensors.torch import load, save
+from torch import Tensor
 
+from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.feature_rows import by_query
 from dualrank.data.frames import is_frame
 from dualrank.data.inputs import rows_from
 from dualrank.data.scaling import Scaler
 from dualrank.errors import CheckpointError, DataError
+from dualrank.learning.memory import LISTS, Memory
 from dualrank.learning.model_files import (
     FORMAT,
     MANIFEST,
+    MEMORY,
+    OPTIMIZERS,
     PROPENSITY,
     RANKER,
     digest_of,
@@ -55,6 +62,10 @@ class Model:
     """How it was trained: the plan, fingerprint of the data, validation curve."""
     kind: str = "dnn"
     """The kind of ranker, by which a model directory is read again."""
+    optimizers: dict[str, Tensor] = field(default_factory=dict)
+    """What the optimisers of ranker and belief hold beside what was learned, for `update`."""
+    memory: Memory | None = None
+    """Lists that it learned from, for `update`."""
 
     def predict(self, data: Dataset | NDArray[np.floating] | Any) -> NDArray[np.float32]:
         """One score per document, in the order that they are given in; higher is better.
@@ -108,6 +119,23 @@ class Model:
         require_finite(scores, features, scaled, self, name)
         return scores
 
+    def update(self, log: ClickLog | Any, dataset: Dataset | Any, **options: Any) -> Model:
+        """The model after it has learned from new clicks too; see `dualrank.learning.update`."""
+        from dualrank.learning.update import update_model
+
+        return update_model(self, log, dataset, **options)
+
+    def remember(
+        self, log: ClickLog | Any, dataset: Dataset | Any, *, memory: int = LISTS, seed: int = 0
+    ) -> Model:
+        """The model with a memory of the log that it was trained on, of at most so many lists.
+
+        `update` learns from what is remembered once more, so that it is not forgotten.
+        """
+        from dualrank.learning.update import with_memory
+
+        return with_memory(self, log, dataset, memory, seed)
+
     def save(self, directory: str | Path) -> None:
         """Write the model directory; its manifest, written last, vouches for the other files."""
         folder = Path(directory)
@@ -115,6 +143,17 @@ class Model:
         with atomic_file(folder / RANKER) as file:
             file.write(save({k: v.contiguous() for k, v in self.ranker.tensors().items()}))
         files = [RANKER]
+        held = {OPTIMIZERS: self.optimizers, MEMORY: self.memory}
+        for name, what in held.items():
+            if not what:
+                (folder / name).unlink(missing_ok=True)
+                continue
+            with atomic_file(folder / name) as file:
+                if isinstance(what, Memory):
+                    file.write(array_files.save(what.arrays()))
+                else:
+                    file.write(save({k: v.contiguous() for k, v in what.items()}))
+            files.append(name)
         if self.propensity is None:
             (folder / PROPENSITY).unlink(missing_ok=True)
         else:
@@ -182,7 +221,36 @@ class Model:
             feature_names=None if names is None else tuple(names),
             training=manifest["training"],
             kind=kind,
+            optimizers=_optimizers(folder, contents.get(OPTIMIZERS)),
+            memory=_memory(folder, contents.get(MEMORY), scaler.input_count),
         )
+
+
+def _optimizers(folder: Path, content: bytes | None) -> dict[str, Tensor]:
+    """What optimisers hold; whether it fits is known when a training goes on with it."""
+    if content is None:
+        return {}
+    try:
+        found: dict[str, Tensor] = load(content)
+    except (SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"{folder / OPTIMIZERS}: damaged: {reason_of(error)}") from error
+    for name, tensor in found.items():
+        least = 0.0 if ".sum." in name else -math.inf
+        if not (tensor.is_floating_point() and bool(((tensor > least) & tensor.isfinite()).all())):
+            raise CheckpointError(
+                f"{folder / OPTIMIZERS}: damaged: {shortened(name)} holds what no optimiser does"
+            )
+    return found
+
+
+def _memory(folder: Path, content: bytes | None, features: int) -> Memory | None:
+    """What is remembered."""
+    if content is None:
+        return None
+    try:
+        return Memory.of_arrays(array_files.load(content), features)
+    except (SafetensorError, *_DAMAGE) as error:
+        raise CheckpointError(f"{folder / MEMORY}: damaged: {reason_of(error)}") from error
 
 
 def require_values(features: NDArray[np.floating], names: Sequence[str] | None, kind: str) -> None:

@@ -19,7 +19,8 @@ from dualrank.storage import read_file, read_json
 FORMAT = 2
 """1: networks only, which had no `kind` (the Ranking SVM was one of them). It is still read."""
 RANKER, PROPENSITY, MANIFEST = "ranker.safetensors", "propensity.json", "manifest.json"
-MOST_BYTES = {RANKER: 1 << 32, PROPENSITY: 1 << 26}
+OPTIMIZERS, MEMORY = "optimizers.safetensors", "memory.safetensors"
+MOST_BYTES = {RANKER: 1 << 32, PROPENSITY: 1 << 26, OPTIMIZERS: 1 << 32, MEMORY: 1 << 34}
 """How large a file of each name may be."""
 
 _PARTS = {
@@ -79,7 +80,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         if name not in MOST_BYTES:
             raise CheckpointError(
                 f"{path}: damaged: it names {name!r:.60}, which is no file of a model; "
-                f"those are {' and '.join(MOST_BYTES)}"
+                f"those are {', '.join(MOST_BYTES)}"
             )
     if RANKER not in named:
         raise CheckpointError(f"{path}: damaged: it does not name {RANKER}")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from dualrank.clicks.models.counting import require_countable, require_skips
 from dualrank.corrections.correction import Basis, Correction
@@ -36,10 +38,12 @@ def train_one(
     checkpoint: Path | None = None,
     progress: Progress | None = None,
     watch: Watch | None = None,
+    optimizers: Mapping[str, Tensor] | None = None,
 ) -> Model:
     """Train by one method; what is held out of a log keeps the best ranker.
 
-    With `start`, its scaling, ranker and examination are where the training begins. `ground` is the
+    With `start`, its scaling, ranker and examination are where the training begins, and with
+    `optimizers` those of ranker and belief, too, as far as they fit. `ground` is the
     model that a method with a ground stands on; it is trained first where it is not given.
     """
     if plan.way.ground is not None and start is not None:
@@ -93,8 +97,9 @@ def train_one(
     )
     correction = plan.way.correction.build(basis)
     ranker = plan.ranker.build(scaler.output_count, settings.seed)
+    known = _known(optimizers or {}, "correction", correction)
     if start is not None:
-        described["start"] = _go_on(start, plan, ranker, correction)
+        described["start"] = _go_on(start, plan, ranker, correction, believed=bool(known))
     loop = Loop(
         ranker,
         torch.from_numpy(features),
@@ -104,6 +109,10 @@ def train_one(
         validation=material.validation(features, scaler, correction),
     )
     loop.name = plan.way.name
+    if known:
+        correction.load_optimizer_state(known)
+    if sums := _known(optimizers or {}, "ranker", ranker):
+        ranker.load_optimizer_state(sums)
     history = loop.run(
         checkpoint=checkpoint, identity=_identity(described), progress=progress, watch=watch
     )
@@ -111,7 +120,9 @@ def train_one(
     if learned is not None and plan.propensity is None and material.log is not None:
         learned = replace(learned, sessions=material.log.sessions)
     described |= {"device": str(loop.device), "history": asdict(history), **ranker.outcome()}
+    held = {"ranker": ranker.optimizer_state(), "correction": correction.optimizer_state()}
     if material.ground is not None:
+        held = {}
         worth = correction.worth_of_ground()
         ranker = ranker.plus(material.ground.model.ranker, worth / material.ground.scale)
         described["worth_of_ground"] = worth
@@ -123,7 +134,15 @@ def train_one(
         )
     if warnings:
         described["warnings"] = warnings
-    return Model(ranker, scaler, learned, dataset.feature_names, described, plan.ranker.kind)
+    return Model(
+        ranker,
+        scaler,
+        learned,
+        dataset.feature_names,
+        described,
+        plan.ranker.kind,
+        {f"{who}.{k}": v.detach().cpu() for who, state in held.items() for k, v in state.items()},
+    )
 
 
 def advice_for(plan: Plan) -> str:
@@ -136,7 +155,20 @@ def advice_for(plan: Plan) -> str:
     )
 
 
-def _go_on(start: Model, plan: Plan, ranker: Ranker, correction: Correction) -> str:
+def _known(
+    optimizers: Mapping[str, Tensor], who: str, piece: Ranker | Correction
+) -> dict[str, Tensor]:
+    """What an optimiser of this piece held, if it was of the same kind and size."""
+    start = f"{who}."
+    found = {k.removeprefix(start): v for k, v in optimizers.items() if k.startswith(start)}
+    held = piece.optimizer_state()
+    same = found.keys() == held.keys() and all(v.shape == held[k].shape for k, v in found.items())
+    return found if same else {}
+
+
+def _go_on(
+    start: Model, plan: Plan, ranker: Ranker, correction: Correction, *, believed: bool
+) -> str:
     """Give both pieces what a model has learned, and name that by a digest."""
     if plan.ranker.kind != start.kind:
         raise SettingsError(f"a {start.kind} model is no start for a {plan.ranker.kind} ranker")
@@ -144,7 +176,7 @@ def _go_on(start: Model, plan: Plan, ranker: Ranker, correction: Correction) -> 
         ranker.load_tensors(start.ranker.tensors())
     except (KeyError, ValueError) as error:
         raise SettingsError(f"the model is no start for this ranker: it {error}") from error
-    if start.propensity is not None:
+    if start.propensity is not None and not believed:
         correction.believe(start.propensity)
     digest = hashlib.sha256()
     for tensor in ranker.tensors().values():

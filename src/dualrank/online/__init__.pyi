@@ -1,7 +1,13 @@
+from .collector import Collector as Collector
+from .event_store import EventStore as EventStore
+from .impression_ids import ImpressionIds as ImpressionIds
 from .learner_record import Alarm as Alarm
 from .learner_record import LearnerRecord as LearnerRecord
 from .learner_record import Round as Round
 from .records import Event as Event
 from .records import Impression as Impression
+from .redis_stream import RedisStream as RedisStream
+from .segments import Segments as Segments
+from .stream_copying import StreamCopying as StreamCopying
 from .versions import Version as Version
 from .versions import Versions as Versions

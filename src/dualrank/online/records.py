@@ -42,9 +42,10 @@ class Event:
     """When it arrived, in seconds since 1970, by the clock of the server."""
 
 
-Outcome = Literal["new", "again", "late", "unknown impression", "not displayed"]
+Outcome = Literal["new", "again", "late", "unknown impression", "not displayed", "unknown kind"]
 """What became of an event. `new` and `late` are on disk; `late` ones came after their impression
-was written into a segment, and are in no click log."""
+was written into a segment, and are in no click log. A kind is unknown where it cannot be a column
+of the log, or where there are too many kinds already (`event_kinds.py`)."""
 
 
 class Transport(Protocol):

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from dualrank.errors import CheckpointError, SettingsError
 from dualrank.learning.model import Model
@@ -26,14 +26,19 @@ from dualrank.sentences import reason_of, shortened
 from dualrank.storage import read_json, write_text, writing_alone
 
 NOTE = "versions.json"
+OF_EVENTS = "_versions"
+"""In a folder of events: the versions of a service that was started with a single model."""
 FORMAT = 1
 KEPT = 10
 """So many model directories are kept beside the live one; of older ones the note alone."""
 MOST_HAPPENINGS = 1_000
+MOST_NOTED = 1_000
+"""So many versions are named; of those before them the history alone, as far as it goes."""
 PATIENCE = 10.0
 """Seconds to wait for another process that is writing the note."""
 
 State = Literal["candidate", "live", "replaced", "refused", "taken back"]
+STATES: tuple[str, ...] = get_args(State)
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,8 @@ class Note:
     live: int
     versions: dict[int, Version]
     happened: list[Happening] = field(default_factory=list)
+    anchor: int | None = None
+    """The version that others are held against, beside the live one: it is kept."""
 
     def became(self, number: int, what: State, why: str) -> Note:
         """The note after a version became something."""
@@ -79,7 +86,7 @@ class Note:
         if what == "live":
             version = replace(version, since=now)
         happened = [*self.happened, Happening(now, number, what, why)][-MOST_HAPPENINGS:]
-        return Note(self.live, {**self.versions, number: version}, happened)
+        return replace(self, versions={**self.versions, number: version}, happened=happened)
 
 
 class Versions:
@@ -111,6 +118,12 @@ class Versions:
             _write(path, Note(1, {1: first}, [Happening(now, 1, "live", why)]))
         return cls(path)
 
+    @classmethod
+    def find(cls, folder: str | Path) -> Versions:
+        """The versions in a folder, or those that belong to a folder of events."""
+        path = Path(folder)
+        return cls(path / OF_EVENTS if cls.is_one(path / OF_EVENTS) else path)
+
     @staticmethod
     def is_one(folder: str | Path) -> bool:
         """Whether a folder holds versions."""
@@ -134,14 +147,21 @@ class Versions:
         """The model of a version."""
         return Model.load(self.path(number))
 
-    def add(self, model: Model, why: str, *, sessions: int = 0) -> Version:
-        """Put a candidate beside the live version, which it goes on from."""
+    def has(self, number: int) -> bool:
+        """Whether the model of a version is still there."""
+        return (self.path(number) / MANIFEST).exists()
+
+    def add(
+        self, model: Model, why: str, *, sessions: int = 0, parent: int | None = None
+    ) -> Version:
+        """Put a candidate beside the live version; it goes on from that, or from `parent`."""
         with _alone(self.folder):
             note = self.note()
             number = max(note.versions) + 1
             shutil.rmtree(self.path(number), ignore_errors=True)
             model.save(self.path(number))
-            made = Version(number, time.time(), "candidate", why, sessions, note.live)
+            parent = note.live if parent is None else parent
+            made = Version(number, time.time(), "candidate", why, sessions, parent)
             note = replace(note, versions={**note.versions, number: made})
             _write(self.folder, note.became(number, "candidate", why))
             return made
@@ -159,8 +179,37 @@ class Versions:
         return self._change(number, change)
 
     def refuse(self, number: int, why: str) -> Version:
-        """Say that a candidate does not go live."""
-        return self._change(number, lambda note: note.became(number, "refused", why))
+        """Say that a candidate does not go live; one that is live by now stays so."""
+
+        def change(note: Note) -> Note:
+            self._require_known(note, number)
+            if note.versions[number].state != "candidate":
+                return note
+            return note.became(number, "refused", why)
+
+        return self._change(number, change)
+
+    def hold_against(self, number: int) -> Version:
+        """Make a version the anchor: others are compared with it, and it is kept."""
+
+        def change(note: Note) -> Note:
+            self._require_there(note, number)
+            return replace(note, anchor=number)
+
+        return self._change(number, change)
+
+    def roll_back(self, why: str, *, to: int | None = None) -> Version:
+        """What a person does who wants another version live; gives the one that is live then.
+
+        Without `to` it is the one before. A version that is older than the live one takes it back;
+        one that is newer takes its place, so that it can be gone back from.
+        """
+        live = self.live.number
+        if to is None or to < live:
+            return self.take_back(live, why, to=to)
+        if to == live:
+            raise SettingsError(f"version {live} is the one that is live")
+        return self.go_live(to, why)
 
     def take_back(self, number: int, why: str, *, to: int | None = None) -> Version:
         """Take the live version back: the latest that was live before and still stands follows.
@@ -172,7 +221,9 @@ class Versions:
         def change(note: Note) -> Note:
             if number != note.live:
                 return note
-            follows = self._before(note) if to is None else to
+            follows = self.before(note) if to is None else to
+            if follows is None:
+                raise SettingsError(f"{self.folder}: no version was live before {number}")
             self._require_there(note, follows)
             if follows == number:
                 raise SettingsError(f"version {number} is the one that is live")
@@ -183,40 +234,50 @@ class Versions:
         self._change(number, change)
         return self.live
 
-    def _before(self, note: Note) -> int:
-        """Which version was live before the live one, and was not taken back."""
+    def before(self, note: Note) -> int | None:
+        """Which version was live before the live one, was not taken back, and is still there."""
         for happening in reversed(note.happened):
             number = happening.version
             if (
                 happening.what == "live"
                 and number != note.live
+                and number in note.versions
                 and note.versions[number].state == "replaced"
-                and self.path(number).exists()
+                and self.has(number)
             ):
                 return number
-        raise SettingsError(f"{self.folder}: no version was live before {note.live}")
+        return None
+
+    def _require_known(self, note: Note, number: int) -> None:
+        if number not in note.versions:
+            known = f"{min(note.versions)} to {max(note.versions)}"
+            raise SettingsError(f"{self.folder}: there is no version {number}; there are {known}")
 
     def _require_there(self, note: Note, number: int) -> None:
-        if number not in note.versions or not (self.path(number) / MANIFEST).exists():
-            there = ", ".join(str(n) for n in note.versions if self.path(n).exists())
-            raise SettingsError(f"{self.folder}: there is no version {number}; there are {there}")
+        if number not in note.versions or not self.has(number):
+            there = ", ".join(str(n) for n in sorted(note.versions) if self.has(n))
+            raise SettingsError(
+                f"{self.folder}: there is no model of version {number}; there are {there}"
+            )
 
     def _change(self, number: int, change: Callable[[Note], Note]) -> Version:
         with _alone(self.folder):
-            note = change(self.note())
-            _write(self.folder, note)
-            self._forget(note)
+            before = self.note()
+            note = change(before)
+            if note is not before:
+                _write(self.folder, note)
+                self._forget(note)
         return note.versions[number]
 
     def _forget(self, note: Note) -> None:
-        """Remove the model directories of old versions, never that of the live one or its parents.
+        """Remove the model directories of old versions, never that of the live one or the anchor.
 
-        What can be gone back to is kept: versions that were live before the others.
+        What can be gone back to is kept before what was refused or taken back.
         """
         there = [n for n in sorted(note.versions, reverse=True) if self.path(n).exists()]
         useful = [n for n in there if note.versions[n].state in ("live", "replaced", "candidate")]
         rest = [n for n in there if n not in useful]
-        kept = {note.live, *useful[:KEPT], *rest[:KEPT]}
+        kept = {note.live, note.anchor, *useful[: KEPT + 1], *rest[:KEPT]}
         for number in there:
             if number not in kept:
                 shutil.rmtree(self.path(number), ignore_errors=True)
@@ -246,10 +307,12 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _write(folder: Path, note: Note) -> None:
+    named = set(sorted(note.versions)[-MOST_NOTED:]) | {note.live, note.anchor}
     said = {
         "format": FORMAT,
         "live": note.live,
-        "versions": [asdict(each) for each in note.versions.values()],
+        "anchor": note.anchor,
+        "versions": [asdict(each) for each in note.versions.values() if each.number in named],
         "happened": [asdict(each) for each in note.happened],
     }
     write_text(folder / NOTE, json.dumps(said, indent=1) + "\n")
@@ -262,9 +325,16 @@ def _read(path: Path) -> Note:
             what = shortened(found["format"])
             raise CheckpointError(f"{path}: versions of format {what}; this version reads {FORMAT}")
         versions = {each["number"]: Version(**each) for each in found["versions"]}
-        versions[found["live"]]  # that it is there
+        happened = [Happening(**each) for each in found["happened"]]
+        live, anchor = found["live"], found.get("anchor")
         if not all(type(number) is int and number > 0 for number in versions):
             raise ValueError("a version has no number")
-        return Note(found["live"], versions, [Happening(**each) for each in found["happened"]])
+        if live not in versions or (anchor is not None and anchor not in versions):
+            raise ValueError("it names a version that it does not have")
+        became = [(each.state, each.why) for each in versions.values()]
+        for what, why in (*became, *((each.what, each.why) for each in happened)):
+            if what not in STATES or not isinstance(why, str):
+                raise ValueError(f"a version is {shortened(what)}")
+        return Note(live, versions, happened, anchor)
     except (TypeError, LookupError, ValueError) as error:
         raise CheckpointError(f"{path}: damaged: {reason_of(error)}") from error

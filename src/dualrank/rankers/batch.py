@@ -22,7 +22,9 @@ class Batch:
     to which query it belongs, where a batch holds all that there is. `ground` is what is known of
     each document beside its features, and `examined` in how many sessions of its list it was read,
     on the scale of the labels, where that is known. Where labels are sums, `sessions` says over how
-    many sessions of each list; without it they are means.
+    many sessions of each list; without it they are means. `settled` is the log examination that was
+    believed when a list was settled, for lists from before users changed, and nan where what is
+    believed today holds; lists that are settled say nothing about position.
     """
 
     documents: NDArray[np.int32]
@@ -33,6 +35,7 @@ class Batch:
     ground: NDArray[np.float32] | None = None
     examined: NDArray[np.float32] | None = None
     sessions: NDArray[np.float32] | None = None
+    settled: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -67,6 +70,7 @@ class Batch:
             ground=part(self.ground),
             examined=part(self.examined),
             sessions=part(self.sessions),
+            settled=part(self.settled),
         )
 
     def to(self, device: torch.device) -> Shown:
@@ -93,6 +97,7 @@ class Batch:
             ground=None if self.ground is None else tensor(self.ground),
             examined=None if self.examined is None else tensor(self.examined),
             sessions=None if self.sessions is None else tensor(self.sessions),
+            settled=None if self.settled is None else tensor(self.settled),
         )
 
 
@@ -115,6 +120,7 @@ class Shown:
     ground: Tensor | None = None
     examined: Tensor | None = None
     sessions: Tensor | None = None
+    settled: Tensor | None = None
 
     @property
     def full(self) -> bool:
@@ -142,6 +148,18 @@ class Shown:
         if self.sessions is None:
             return torch.ones_like(self.labels[:, :1])
         return self.sessions[:, None]
+
+    def believed(self, today: Tensor) -> Tensor:
+        """Log examination: as believed when a list was settled, or `today`."""
+        if self.settled is None:
+            return today
+        return torch.where(torch.isnan(self.settled), today, self.settled)
+
+    def of_today(self, values: Tensor) -> Tensor:
+        """Values laid out like the lists, 0 on those that are settled."""
+        if self.settled is None:
+            return values
+        return torch.where(torch.isnan(self.settled[:, :1]), values, 0.0)
 
     def lay_out(self, values: Tensor) -> Tensor:
         """Values of the `rows`, laid out like the lists, 0 at padding."""

@@ -201,6 +201,15 @@ class Network(Ranker):
         assert self._optimizer is not None, "a ranker goes on after it was started"
         self._optimizer.load_state(state)
 
+    def optimizer_state(self) -> dict[str, Tensor]:
+        """The sums of the optimiser."""
+        return {} if self._optimizer is None else self._optimizer.sums()
+
+    def load_optimizer_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go on with these sums."""
+        for name, held in self.optimizer_state().items():
+            held.copy_(state[name])
+
     @property
     def left_out(self) -> int:
         """Steps whose gradient was not finite."""

@@ -72,11 +72,14 @@ class Optimizer:
             else:
                 parameter.add_(gradient, alpha=-rate * factor)
 
+    def sums(self) -> dict[str, Tensor]:
+        """G by name; nothing for SGD, which remembers no slope."""
+        return {f"sum.{i}": total for i, total in enumerate(self._sums)}
+
     def state(self) -> dict[str, Tensor]:
         """Parameters, accumulators and the count of what was left out, by name."""
         tensors = {f"parameter.{i}": p for i, p in enumerate(self.parameters)}
-        tensors |= {f"sum.{i}": total for i, total in enumerate(self._sums)}
-        return tensors | {"left_out": torch.tensor(self.left_out)}
+        return tensors | self.sums() | {"left_out": torch.tensor(self.left_out)}
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """Continue from what `state` returned."""

@@ -183,6 +183,13 @@ class Ranker(ABC):
         """Go on from what `state` returned."""
         self.load_tensors(state)
 
+    def optimizer_state(self) -> dict[str, Tensor]:
+        """What going on with new clicks needs beside what was learned, for model directories."""
+        return {}
+
+    def load_optimizer_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from what `optimizer_state` returned, once started."""
+
     def outcome(self) -> dict[str, Any]:
         """What the manifest should say of how learning ended, beside its history."""
         return {}

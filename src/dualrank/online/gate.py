@@ -1,0 +1,130 @@
+"""Which of two rankers held-out clicks prefer: before a version goes live, and as long as it is.
+
+Two questions are asked of the same lists. Does one ranker predict better which documents are
+clicked, position accounted for (`evaluation.click_check`)? And would it have earned more clicks
+(`decisions.estimate`, where the log allows a verdict)? Each gives a difference in standard errors
+over queries; a ranker is worse where either says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.certainty import NORMAL_95
+from dualrank.data.click_log import ClickLog
+from dualrank.data.dataset import Dataset
+from dualrank.decisions.click_metrics import CLICKS
+from dualrank.decisions.estimate_rankers import estimate
+from dualrank.decisions.verdict_of_estimate import verdict_of
+from dualrank.errors import DataError
+from dualrank.evaluation.click_check import CLEAR, ClickCheck
+from dualrank.propensity.propensity import Propensity
+from dualrank.sentences import counted
+
+FEWEST_QUERIES = 10
+"""Held-out queries with clicks below which nothing is decided."""
+SURE = 3.5
+"""Standard errors by which a live version must be behind to be taken back: it is looked at after
+every round, and each look may err."""
+RESAMPLES = 200
+
+Scores = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """How far a ranker is ahead of another on held-out clicks, in standard errors over queries."""
+
+    predicts: float | None
+    """By the likelihood of clicks; nothing where there are too few."""
+    earns: float | None
+    """By estimated clicks a session; nothing where no verdict is possible."""
+    queries: int
+    clicks: int
+
+    @property
+    def can_tell(self) -> bool:
+        """Whether there were clicks enough."""
+        return self.predicts is not None
+
+    def is_worse(self, errors: float = CLEAR) -> bool:
+        """Whether it is behind by more than so many standard errors, in either way."""
+        return any(each is not None and each < -errors for each in (self.predicts, self.earns))
+
+    def is_better(self, errors: float = CLEAR) -> bool:
+        """Whether it is ahead by more than so many in one way, and behind in none."""
+        known = [each for each in (self.predicts, self.earns) if each is not None]
+        return bool(known) and max(known) > errors and min(known) > 0
+
+    def said(self, other: str) -> str:
+        """In words."""
+        if not self.can_tell:
+            return (
+                f"clicks on {counted(self.queries, 'queries')} are held out; {FEWEST_QUERIES} are "
+                "needed to compare"
+            )
+        parts = [f"{self.predicts:+.1f} in predicting clicks"]
+        if self.earns is not None:
+            parts.append(f"{self.earns:+.1f} in clicks earned")
+        return (
+            f"against {other}, on {counted(self.clicks, 'clicks')} of "
+            f"{counted(self.queries, 'queries')} held out: {', '.join(parts)} (standard errors)"
+        )
+
+
+class Gate:
+    """Held-out lists with their clicks, by which versions are compared.
+
+    `curve` is what is believed about position; `current` marks the lists of today's habits, which
+    alone the curve fits. Without a curve nothing is estimated.
+    """
+
+    def __init__(
+        self,
+        log: ClickLog,
+        dataset: Dataset,
+        curve: Propensity | None = None,
+        current: NDArray[np.bool_] | None = None,
+    ) -> None:
+        self.dataset = dataset
+        clicked = log.clicks_per_list.any(axis=1) & (log.lists.mask.sum(axis=1) > 1)
+        self._queries = len(np.unique(log.lists.queries[clicked]))
+        self._clicks = int(log.clicks_per_list.sum())
+        self._check = ClickCheck(log) if self._queries >= FEWEST_QUERIES else None
+        self._curve = curve
+        lists = np.arange(len(log.lists)) if current is None else np.flatnonzero(current)
+        self._current = log.take_lists(lists) if len(lists) else None
+
+    def judge(self, scores: Scores, over: Scores) -> Judged:
+        """The first ranker against the second, both by their scores of all documents."""
+        if self._check is None:
+            return Judged(None, None, self._queries, self._clicks)
+        lead = self._check.lead(scores, over)
+        return Judged(lead.in_errors, self._earns(scores, over), self._queries, self._clicks)
+
+    def _earns(self, scores: Scores, over: Scores) -> float | None:
+        """The estimated difference in clicks, where the estimate stands on enough."""
+        if self._curve is None or self._current is None or np.array_equal(scores, over):
+            return None
+        try:
+            found = estimate(
+                self._current,
+                scores,
+                self.dataset,
+                against=over,
+                propensity=self._curve,
+                only_displayed=True,
+                resamples=RESAMPLES,
+            )
+        except DataError:
+            return None
+        verdict = verdict_of(found)
+        main = found[CLICKS]
+        half = (main.high - main.low) / 2
+        unsupported = verdict.decision == "cannot tell" and main.sign != 0
+        if unsupported or not half > 0:
+            return None
+        return float(main.difference / half * NORMAL_95)
