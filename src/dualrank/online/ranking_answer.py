@@ -129,17 +129,20 @@ def _with_gaps(query_id: str, documents: Sequence[Document], inputs: int) -> Fea
 
 def score(model: Model, asked: Sequence[Candidates]) -> list[NDArray[np.float32]]:
     """Scores of the candidates of several queries, in one pass."""
-    lengths = [len(each.doc_ids) for each in asked]
-    offsets = np.append(0, np.cumsum(lengths))
-    if len(asked) == 1:
-        features, doc_ids = asked[0].features, asked[0].doc_ids
-    else:
-        features = np.concatenate([each.features for each in asked])
-        doc_ids = [name for each in asked for name in each.doc_ids]
-    data = Dataset(
-        features, offsets, _objects(each.query_id for each in asked), doc_ids=_objects(doc_ids)
-    )
-    return np.split(model.predict(data), offsets[1:-1])
+    one = asked[0].features
+    features = one if len(asked) == 1 else np.concatenate([each.features for each in asked])
+    offsets = np.append(0, np.cumsum([len(each.doc_ids) for each in asked]))
+    scores = None
+    if not model.ranker.by_list:
+        try:
+            scores = model.predict(features)
+        except DataError:
+            scores = None  # asked again with names, for the sentence
+    if scores is None:
+        doc_ids = _objects(name for each in asked for name in each.doc_ids)
+        query_ids = _objects(each.query_id for each in asked)
+        scores = model.predict(Dataset(features, offsets, query_ids, doc_ids=doc_ids))
+    return [scores] if len(asked) == 1 else np.split(scores, offsets[1:-1])
 
 
 def _objects(names: object) -> NDArray[np.str_]:
