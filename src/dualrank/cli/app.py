@@ -26,6 +26,7 @@ from dualrank.cli import (
     reduce_command,
     reproduce_commands,
     train_command,
+    update_command,
 )
 from dualrank.cli.options import add_command
 from dualrank.cli.wording import in_plain_words
@@ -54,6 +55,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     data_commands.simulate,
     reduce_command.reduce,
     train_command.train,
+    update_command.update,
     model_commands.rank,
     model_commands.evaluate,
     export_command.export,
