@@ -1,8 +1,8 @@
 """The loop closes: the learner's own rankings make the next log, for twenty generations.
 
-Run as `python -m benchmarks.closed_loop`. Every generation is a segment of sessions on what the live
-version shows, and one round of learning; once without and once with exploration, which swaps one
-result to the top in a share of the sessions. Reported are nDCG@10 of what is shown and on queries
+Run as `python -m benchmarks.closed_loop`. Every generation is a segment of sessions on what the
+live version shows, and one round of learning; once without and once with exploration, which swaps
+one result to the top in a share of the sessions. Reported are nDCG@10 of what is shown and on queries
 that nobody asks, the mean error of the curve, and what unseen documents lose: the share of relevant
 documents (grade 3 and 4) that no user has ever been shown.
 
@@ -116,7 +116,8 @@ def main(words: list[str] | None = None) -> bool:
             )
             print(
                 f"{seed:>4}{explore:>9.0%}  {early['shown']:.4f} {late['shown']:.4f}"
-                f"  {early['test']:.4f} {late['test']:.4f}  {early['error']:.1%} {late['error']:.1%}"
+                f"  {early['test']:.4f} {late['test']:.4f}"
+                f"  {early['error']:.1%} {late['error']:.1%}"
                 f"  {early['unseen']:.1%} {late['unseen']:.1%}{each['refused']:>6}"
                 f"{each['alarms']:>6}",
                 flush=True,

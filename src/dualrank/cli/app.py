@@ -27,6 +27,7 @@ from dualrank.cli import (
     reduce_command,
     reproduce_commands,
     train_command,
+    update_command,
     versions_commands,
 )
 from dualrank.cli.options import add_command
@@ -56,6 +57,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     data_commands.simulate,
     reduce_command.reduce,
     train_command.train,
+    update_command.update,
     model_commands.rank,
     model_commands.evaluate,
     export_command.export,
