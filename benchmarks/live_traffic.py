@@ -117,7 +117,7 @@ class Site:
         document = shown[session, position]
         return pa.table(
             {
-                "session_id": session.astype(np.int32),
+                "session_id": rng.integers(1 << 62) + session,
                 "query_id": _coded(data.query_ids, lists.queries[chosen][session]),
                 "doc_id": _coded(data.ids_of_documents(), document),
                 "position": (position + 1).astype(np.int32),

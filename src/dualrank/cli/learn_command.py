@@ -65,7 +65,7 @@ def learn(
 
     Example: dualrank learn models/ --events events/ --from redis://localhost:6379/0
     """
-    from dualrank.online.following import catch_up, collecting, follow
+    from dualrank.online.following import catch_up, follow
     from dualrank.online.learner import Learner
     from dualrank.online.segments import Segments
     from dualrank.online.versions import Versions
@@ -78,6 +78,8 @@ def learn(
     with ExitStack() as open_things:
         open_things.enter_context(writing_alone(versions.folder / "learning"))
         if stream is not None:
+            from dualrank.online.collecting import collecting
+
             open_things.enter_context(collecting(stream, events, wait=wait, every=every))
         learner = Learner(versions, Segments(events), settings, table)
         with one_bar("segments learned") as heard:

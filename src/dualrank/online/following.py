@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import suppress
 
 from dualrank.errors import StoppedError, StorageError
 from dualrank.online.learner import Learner
@@ -50,22 +49,3 @@ def follow(
 def catch_up(learner: Learner, heard: Callable[[int, int], None] | None = None) -> None:
     """Learn from all segments that are closed, and end."""
     follow(learner, every=0.0, heard=heard, until=lambda: not learner.has_more)
-
-
-@contextmanager
-def collecting(url: str, events: Path, *, wait: float, every: float) -> Iterator[None]:
-    """Meanwhile, what servers put on a stream goes into a store, and from there into segments."""
-    from dualrank.online.collector import Collector
-    from dualrank.online.event_store import EventStore
-    from dualrank.online.redis_stream import RedisStream
-    from dualrank.online.segments import Segments
-
-    with ExitStack() as open_things:
-        store = EventStore(events, wait=wait)
-        open_things.callback(store.close)
-        stream = RedisStream(url)
-        open_things.callback(stream.close)
-        copying = stream.copy_into(store)
-        open_things.callback(copying.close)
-        open_things.enter_context(Collector(store, Segments(events), every))
-        yield

@@ -10,7 +10,7 @@ The *anchor* is the last version that was clearly better than the anchor before 
 version is the first one. Many steps down, none of which is noticed by itself, end there.
 
 After a candidate was refused, learning goes on from it: what was clicked is in it, and the next one
-is compared with the live version again. After `MOST_REFUSED` in a row it goes back to the live
+is compared with the live version again. Where it was surely worse, learning goes back to the live
 version, and after a rollback by a person it goes on from what they put there.
 """
 
@@ -31,7 +31,8 @@ from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.model import Model
 from dualrank.online.corrected_worth import corrected_worth
-from dualrank.online.drift_watch import moved_since, width_of_curve
+from dualrank.online.curve_of_today import curve_of_today
+from dualrank.online.drift_watch import movement
 from dualrank.online.gate import SURE, Gate
 from dualrank.online.learner_record import Alarm, LearnerRecord, Round
 from dualrank.online.learner_state import MOST_ROUNDS, LearnerState
@@ -40,13 +41,12 @@ from dualrank.online.round_clicks import ClosedSegments, HeldOutQueries, RoundCl
 from dualrank.online.versions import Note, Version, Versions
 from dualrank.sentences import reason_of
 
-MOST_REFUSED = 5
-"""Candidates refused in a row, after which the learner goes back to the live version."""
 MOST_RATES = 10
 MOST_TRIES = 20
 """Looks at a segment that cannot be read, after which it is left out."""
 MOST_EXAMINATION = 1e6
-"""JSON has no infinity: an interval without an end ends there."""
+LEARN_POSITION = ("dla", "likelihood")
+"""Methods whose curve is what clicks say, by position alone."""
 RESULTS = 10
 """Rows of a segment that are about a session."""
 
@@ -96,11 +96,13 @@ class Learner:
         live = versions.load(note.live)
         self.features = None if features is None else features.with_features(live.feature_names)
         found = LearnerState.read(versions.folder)
-        self.state = found or LearnerState(note.live, note.live)
+        self.state = found or LearnerState(note.live, note.live, believed=_curve(live))
         self._rounds = RememberedRounds()
         self._live_changed = True
         self._clear_up(note)
-        self._rounds.read_again(self.state.rounds, segments.closed(), self._read_segments)
+        self._rounds.read_again(
+            self.state.rounds, segments.closed(), self._read_segments, self._load_or_model
+        )
 
     def step(self) -> bool:
         """Look once: at what is live, and at new segments; true where something was done."""
@@ -122,7 +124,7 @@ class Learner:
             if not self.state.decided:
                 why = f"version {note.live} was put live before it was decided about"
                 self.versions.refuse(self.state.model, why)
-            self._keep(model=note.live, live=note.live, decided=True, refused=0)
+            self._keep(model=note.live, live=note.live, decided=True)
         return note
 
     def _watch(self, note: Note) -> bool:
@@ -139,7 +141,7 @@ class Learner:
                 why = f"it is worse: {judged.said(f'version {other}')}"
                 follows = self.versions.take_back(note.live, why, to=other)
                 self._say("version", f"version {note.live} was taken back: {why}")
-                self._keep(model=follows.number, live=follows.number, decided=True, refused=0)
+                self._keep(model=follows.number, live=follows.number, decided=True)
                 return True
         return False
 
@@ -179,28 +181,34 @@ class Learner:
         for each in found.suspicions:
             self._say(each.kind, each.said)
         before = self._rounds.since(self.state.changed_at)
-        self._rounds.add(found)
+        scored_by = self.state.model
+        laid = self._rounds.add(found, self._load(scored_by))
         # A version that is worse goes first: what is learned next does not go on from it.
         self._watch(self.versions.note())
-        base = self._load(self.state.model)
-        moved = None
-        if before is not None and found.log is not None and found.dataset is not None:
-            moved = moved_since(before, (found.log, found.dataset), base)
-        if moved is not None:
-            self._say("curve", moved)
+        moved = None if before is None or laid is None else movement(before, laid)
+        alarmed = moved is not None and moved.is_clear
+        if moved is not None and alarmed:
+            self._say("curve", moved.said)
         # The round in which users changed mixes two habits: the one after it starts anew, too.
-        changed = moved is not None or self.state.suspect
+        changed = alarmed or self.state.suspect
+        # A version from before the change, to which somebody went back, does not know of it.
+        knows = self.state.model >= self.state.changed_version
         first, last = found.segments[0], found.segments[-1]
+        spans = [] if laid is None else [(first, last, scored_by)]
         progress: dict[str, Any] = {
             "learned": last,
-            "rounds": (*self.state.rounds, *[(first, last)] * found.is_usable)[-MOST_ROUNDS:],
+            "rounds": (*self.state.rounds, *spans)[-MOST_ROUNDS:],
             "changed_at": first if changed else self.state.changed_at,
-            "suspect": moved is not None,
+            "changed_version": (
+                max(self.versions.note().versions) + 1 if changed else self.state.changed_version
+            ),
+            "believed": () if changed else self.state.believed,
+            "suspect": alarmed,
             "sessions": self.state.sessions + found.sessions,
             "clicks": self.state.clicks + found.clicks,
             "rates": (*self.state.rates, found.rate)[-MOST_RATES:],
         }
-        candidate = self._learned(base, found, changed)
+        candidate = self._learned(found, changed or not knows, progress)
         if candidate is None:
             self._keep(**progress)
         else:
@@ -257,42 +265,56 @@ class Learner:
             self._say("learner", f"{said}; learning goes on without it")
             self._keep(learned=last)
 
-    def _learned(self, base: Model, found: RoundClicks, changed: bool) -> Model | None:
+    def _learned(self, found: RoundClicks, changed: bool, progress: dict[str, Any]) -> Model | None:
         """The model after the clicks of a round; nothing where nothing could be learned."""
-        log = found.part(lambda ids: ~self._held_out(ids))
+        base = self._load(self.state.model)
+        log = found.part(self._held_out, held=False)
         if log is None or found.dataset is None or not log.clicks.any():
             return None
         try:
-            return base.update(
+            learned = base.update(
                 log,
                 found.dataset,
                 half_life=self.settings.half_life,
                 changed=changed,
                 steps=self.settings.steps,
+                validation=0.0,
                 seed=self.settings.seed + found.segments[-1],
             )
         except DataError as error:
             self._say("learner", f"nothing was learned: {error}")
             return None
+        begin = int(progress["changed_at"])
+        today, before = self._rounds.since(begin), self._rounds.before(begin)
+        method = learned.training.get("update", {}).get("method")
+        if today is None or base.propensity is None or method not in LEARN_POSITION:
+            return learned
+        curve = curve_of_today(base.propensity, today, before, progress["believed"])
+        return learned if curve is None else replace(learned, propensity=curve)
 
     def _decide(self, number: int, gate: Gate | None) -> None:
         """Let a candidate go live, or say why not."""
         note = self.versions.note()
         if note.versions[number].state == "candidate":
-            worse, said = self._compare(number, note, gate)
-            if worse:
+            verdict, said = self._compare(number, note, gate)
+            if verdict != "not worse":
                 self.versions.refuse(number, said)
-                self._refused(number, note)
+                logger.info("version %d was refused: %s", number, said)
+                self._keep(decided=True, live=note.live)
+                if verdict == "surely worse":
+                    self._say("learner", f"version {number} was refused: {said}")
+                    self._keep(model=note.live)
                 return
             self.versions.go_live(number, said)
             logger.info("version %d is live: %s", number, said)
             note = self.versions.note()
             self._move_anchor(note, gate)
-        self._keep(decided=True, live=self.versions.note().live, refused=0)
+        self._keep(decided=True, live=self.versions.note().live)
 
-    def _compare(self, number: int, note: Note, gate: Gate | None) -> tuple[bool, str]:
+    def _compare(self, number: int, note: Note, gate: Gate | None) -> tuple[str, str]:
+        """What held-out clicks say of a candidate: in one or two words, and in a sentence."""
         if gate is None:
-            return True, "no clicks are held out yet to compare by"
+            return "unknown", "no clicks are held out yet to compare by"
         scores = self._scores(number, gate.dataset)
         said = []
         rivals = dict.fromkeys([note.live, note.anchor])
@@ -302,24 +324,12 @@ class Learner:
             judged = gate.judge(scores, self._scores(other, gate.dataset))
             words = judged.said(f"version {other}")
             if not judged.can_tell:
-                return True, words
+                return "unknown", words
             if judged.is_worse():
-                return True, f"worse {words}"
+                surely = judged.is_worse(SURE)
+                return "surely worse" if surely else "worse", f"worse {words}"
             said.append(words)
-        return False, f"not worse {'; '.join(said)}"
-
-    def _refused(self, number: int, note: Note) -> None:
-        refused = self.state.refused + 1
-        logger.info("version %d was refused", number)
-        if refused < MOST_REFUSED:
-            self._keep(decided=True, live=note.live, refused=refused)
-            return
-        self._say(
-            "learner",
-            f"{refused} candidates in a row did not go live; learning goes on from version "
-            f"{note.live}",
-        )
-        self._keep(decided=True, live=note.live, model=note.live, refused=0)
+        return "not worse", f"not worse {'; '.join(said)}"
 
     def _move_anchor(self, note: Note, gate: Gate | None) -> None:
         if gate is None or note.anchor == note.live:
@@ -344,6 +354,10 @@ class Learner:
             self._models = {n: m for n, m in self._models.items() if n in wanted}
             self._models[number] = self.versions.load(number)
         return self._models[number]
+
+    def _load_or_model(self, number: int) -> Model:
+        """A version, or where it is gone the one that learning goes on from."""
+        return self._load(number if self.versions.has(number) else self.state.model)
 
     def _keep(self, **changes: object) -> None:
         self.state = replace(self.state, **changes)  # type: ignore[arg-type]
@@ -378,16 +392,12 @@ class Learner:
             worth_low=None if worth is None else worth.low,
             worth_high=None if worth is None else worth.high,
         )
-        lists = self._rounds.since(self.state.changed_at)
-        if curve is not None and lists is not None:
-            log, dataset = lists
-            width = width_of_curve(log, self._load(self.state.model).predict(dataset))
-            width = np.append(width, np.full(curve.depth, np.inf))[: curve.depth]
+        if curve is not None:
             made = replace(
                 made,
                 examination=curve.examination.tolist(),
-                low=(curve.examination / width).tolist(),
-                high=np.minimum(curve.examination * width, MOST_EXAMINATION).tolist(),
+                low=[] if curve.low is None else curve.low.tolist(),
+                high=[] if curve.high is None else _finite(curve.high),
             )
         LearnerRecord([*record.rounds, made], record.alarms).write(self.versions.folder)
 
@@ -398,3 +408,12 @@ def _rows_in(segments: ClosedSegments, number: int) -> int:
         return int(pq.read_metadata(path).num_rows)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise DataError(f"{path}: not readable as a segment ({reason_of(error)})") from error
+
+
+def _curve(model: Model) -> tuple[float, ...]:
+    return () if model.propensity is None else tuple(model.propensity.examination.tolist())
+
+
+def _finite(values: NDArray[np.float64]) -> list[float]:
+    """JSON has no infinity: an interval without an end ends far away."""
+    return [float(value) for value in np.minimum(values, MOST_EXAMINATION)]

@@ -33,14 +33,17 @@ class LearnerState:
     """All segments up to this number were learned, or left out for good."""
     decided: bool = True
     """Whether it is settled what becomes of `model`."""
-    rounds: tuple[tuple[int, int], ...] = ()
-    """The first and last segment of each of the last rounds, in which clicks are read again."""
+    rounds: tuple[tuple[int, int, int], ...] = ()
+    """The first and last segment of each of the last rounds, in which clicks are read again, and
+    the version that scored them before they were learned."""
     changed_at: int = 0
     """The first segment of today's habits."""
+    changed_version: int = 0
+    """The first version that knows of today's habits."""
+    believed: tuple[float, ...] = ()
+    """The curve that was believed when today's habits began; none where users had just changed."""
     suspect: bool = False
     """Whether the last round raised an alarm about the curve, and so mixes two habits."""
-    refused: int = 0
-    """How many candidates in a row did not go live."""
     sessions: int = 0
     clicks: int = 0
     rates: tuple[float, ...] = field(default=())
@@ -60,11 +63,12 @@ class LearnerState:
         try:
             if found.pop("format") != FORMAT:
                 raise ValueError("another version of dualrank wrote it")
-            found["rounds"] = tuple((int(a), int(b)) for a, b in found["rounds"])
-            found["rates"] = tuple(float(each) for each in found["rates"])
+            found["rounds"] = tuple((int(a), int(b), int(c)) for a, b, c in found["rounds"])
+            for name in ("rates", "believed"):
+                found[name] = tuple(float(each) for each in found[name])
             state = cls(**found)
             for each in fields(cls):
-                if each.name not in ("rounds", "rates"):
+                if each.name not in ("rounds", "rates", "believed"):
                     kind = bool if each.name in ("decided", "suspect") else int
                     if type(getattr(state, each.name)) is not kind:
                         raise TypeError(f"{each.name} is {shortened(getattr(state, each.name))}")

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DualrankError
+from dualrank.learning.model import Model
 from dualrank.online.gate import Gate
+from dualrank.online.laid_out import LaidOut, joined
 from dualrank.online.round_clicks import HeldOutQueries, RoundClicks, pooled
 from dualrank.propensity.propensity import Propensity
 
@@ -21,7 +23,8 @@ MOST_SESSIONS = 400_000
 MOST_LISTS = 40_000
 """Of the last rounds, as many sessions or lists as are remembered; the last round always is."""
 
-Pooled = tuple[ClickLog, Dataset]
+Span = tuple[int, int, int]
+"""The first and last segment of a round, and the version that scored it before it was learned."""
 
 
 class RememberedRounds:
@@ -29,16 +32,18 @@ class RememberedRounds:
 
     def __init__(self) -> None:
         self._rounds: list[RoundClicks] = []
+        self._laid: list[LaidOut | None] = []
 
     def read_again(
         self,
-        rounds: Sequence[tuple[int, int]],
+        rounds: Sequence[Span],
         closed: Sequence[int],
         read: Callable[[Sequence[int]], RoundClicks],
+        model: Callable[[int], Model],
     ) -> None:
-        """Read the last of these rounds, each given by its first and last segment."""
+        """Read the last of these rounds; `model` is a version, or what stands for it."""
         sessions = 0
-        for first, last in reversed(rounds):
+        for first, last, scored_by in reversed(rounds):
             numbers = [number for number in closed if first <= number <= last]
             if sessions >= MOST_SESSIONS or not numbers:
                 break
@@ -48,31 +53,39 @@ class RememberedRounds:
                 # Somebody removed or damaged what was learned already: less is remembered.
                 break
             self._rounds.insert(0, found)
+            self._laid.insert(0, found.laid_out(model(scored_by)))
             sessions += found.sessions
         self._forget()
 
-    def add(self, found: RoundClicks) -> None:
-        """Remember one more."""
+    def add(self, found: RoundClicks, model: Model) -> LaidOut | None:
+        """Remember one more, as a model sees it that has not learned from it."""
         self._rounds.append(found)
+        self._laid.append(found.laid_out(model))
         self._forget()
+        return self._laid[-1]
 
-    def since(self, segment: int) -> Pooled | None:
+    def since(self, segment: int) -> LaidOut | None:
         """All lists of the rounds that begin with this segment or a later one."""
-        parts = [
-            (each.log, each.dataset)
-            for each in self._rounds
-            if each.log is not None and each.dataset is not None and each.segments[0] >= segment
-        ]
-        return pooled(parts) if parts else None
+        return self._of(lambda first: first >= segment)
+
+    def before(self, segment: int) -> LaidOut | None:
+        """All lists of the rounds that begin before this segment."""
+        return self._of(lambda first: first < segment)
+
+    def _of(self, chosen: Callable[[int], bool]) -> LaidOut | None:
+        both = zip(self._rounds, self._laid, strict=True)
+        return joined(
+            [laid for each, laid in both if laid is not None and chosen(each.segments[0])]
+        )
 
     def gate(
         self, held_out: HeldOutQueries, curve: Propensity | None, changed_at: int
     ) -> Gate | None:
         """What is held out; the curve is that of lists from the segment `changed_at` on."""
-        parts: list[Pooled] = []
+        parts: list[tuple[ClickLog, Dataset]] = []
         current: list[NDArray[np.bool_]] = []
         for each in self._rounds:
-            held = each.part(held_out)
+            held = each.part(held_out, held=True)
             if held is not None and each.dataset is not None:
                 parts.append((held, each.dataset))
                 current.append(np.full(len(held.lists), each.segments[0] >= changed_at))
@@ -89,5 +102,6 @@ class RememberedRounds:
             sessions += each.sessions
             lists += 0 if each.log is None else len(each.log.lists)
             if kept and (sessions > MOST_SESSIONS or lists > MOST_LISTS):
-                del self._rounds[: len(self._rounds) - kept]
+                gone = len(self._rounds) - kept
+                del self._rounds[:gone], self._laid[:gone]
                 return

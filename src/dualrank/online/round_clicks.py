@@ -5,7 +5,7 @@ wrong, and cut into queries that are learned from and queries that are held out 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -21,6 +21,8 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.features import read_features
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.errors import DataError
+from dualrank.learning.model import Model
+from dualrank.online.laid_out import LaidOut
 from dualrank.online.wrong_traffic import Sessions, Suspicion, wrong_sessions
 from dualrank.sentences import counted, listed, reason_of
 
@@ -53,24 +55,28 @@ class RoundClicks:
     sessions: int
     """All of them, what was left out included."""
     clicks: int
+    """Their clicks."""
     latest: float
     """When the last list was displayed, in seconds since 1970; 0 where that is not known."""
     suspicions: tuple[Suspicion, ...] = ()
     rate: float = 0.0
     """Clicks a session, what was left out included."""
 
-    @property
-    def is_usable(self) -> bool:
-        """Whether anything is left to learn from, or to compare by."""
-        return self.log is not None
-
-    def part(self, chosen: Callable[[NDArray[np.str_]], NDArray[np.bool_]]) -> ClickLog | None:
-        """The log of the queries that `chosen` marks by their ids, if there is any."""
+    def part(self, held_out: HeldOutQueries, *, held: bool) -> ClickLog | None:
+        """The log of the queries that are held out, or of the others, if there is any."""
         if self.log is None or self.dataset is None:
             return None
-        marked = chosen(self.dataset.query_ids)
-        lists = np.flatnonzero(marked[self.log.lists.queries])
+        used, query = np.unique(self.log.lists.queries, return_inverse=True)
+        marked = held_out(self.dataset.query_ids[used])[query]
+        lists = np.flatnonzero(marked == held)
         return self.log.take_lists(lists) if len(lists) else None
+
+    def laid_out(self, model: Model) -> LaidOut | None:
+        """The lists by the scores of a model that has not learned from them."""
+        if self.log is None or self.dataset is None:
+            return None
+        log, dataset = pooled([(self.log, self.dataset)])
+        return LaidOut.of(log, model.predict(dataset), query_numbers(dataset.query_ids))
 
 
 @dataclass(frozen=True)
@@ -88,12 +94,16 @@ class HeldOutQueries:
 
     def __call__(self, query_ids: NDArray[np.str_]) -> NDArray[np.bool_]:
         """Whether each query is held out."""
-        return np.array([self._place(str(each)) < self.share for each in query_ids], dtype=bool)
+        return np.asarray(query_numbers(query_ids) < self.share * 2.0**64)
 
-    @staticmethod
-    def _place(query_id: str) -> float:
-        digest = hashlib.blake2b(query_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        return int.from_bytes(digest, "big") / 2**64
+
+def query_numbers(query_ids: NDArray[np.str_]) -> NDArray[np.uint64]:
+    """A number for each query, from 64 bits of a digest of its id."""
+    digests = (
+        hashlib.blake2b(str(each).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        for each in query_ids
+    )
+    return np.array([int.from_bytes(each, "big") for each in digests], dtype=np.uint64)
 
 
 def read_round(
@@ -217,13 +227,12 @@ def _empty_features(dataset: Dataset, varies: NDArray[np.integer] | None) -> str
     if dataset.document_count < ENOUGH:
         return ""
     features = dataset.features
-    with np.errstate(invalid="ignore"):
-        same = np.equal(features, features[:1]).all(axis=0) | np.isnan(features).all(axis=0)
-        same = np.asarray(same)
+    alike = (features == features[0]) | (np.isnan(features) & np.isnan(features[0]))
+    same: NDArray[np.bool_] = np.all(alike, axis=0)
     if varies is not None:
         known = np.zeros(len(same), dtype=bool)
         known[varies[varies < len(same)]] = True
-        same &= known
+        same = same & known
     empty = np.flatnonzero(same)
     if len(empty) == 0:
         return ""
@@ -238,8 +247,8 @@ def _empty_features(dataset: Dataset, varies: NDArray[np.integer] | None) -> str
 
 def _with_all_features(log: ClickLog, dataset: Dataset) -> tuple[ClickLog | None, list[Suspicion]]:
     """The log without lists that show a document with a missing feature."""
-    bad = np.isnan(dataset.features).any(axis=1)
-    shows = np.asarray((bad[log.lists.documents] & log.lists.mask).any(axis=1))
+    bad: NDArray[np.bool_] = np.any(np.isnan(dataset.features), axis=1)
+    shows: NDArray[np.bool_] = np.any(bad[log.lists.documents] & log.lists.mask, axis=1)
     sessions = int(log.sessions_per_list[shows].sum())
     if not sessions:
         return log, []

@@ -56,7 +56,7 @@ class Sessions:
         count = len(coded.dictionary)
         shown = np.bincount(row, minlength=count)
         clicked = pc.fill_null(pc.cast(table["clicked"], pa.float64(), safe=False), 0.0)
-        clicks = np.bincount(row, clicked.to_numpy(), count).astype(np.int64)
+        clicks = np.bincount(row, np.nan_to_num(clicked.to_numpy()), count).astype(np.int64)
         if "client" not in table.column_names:
             return cls(row, shown, clicks, None, ())
         texts = pc.fill_null(pc.cast(table["client"], pa.large_string()), "")
