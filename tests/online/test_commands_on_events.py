@@ -7,6 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dualrank.cli.app import app
+from dualrank.data.features import read_features
+from dualrank.data.log.read_log import read_log
 from dualrank.online.event_store import EventStore
 from dualrank.online.records import Event, Impression
 
@@ -46,22 +48,18 @@ def events(tmp_path_factory):
         yield folder
 
 
-def _run(*words):
-    done = CliRunner().invoke(app, [str(word) for word in words])
-    assert done.exit_code == 0, done.output
-    return done
-
-
-def test_reduce_and_diagnose_read_the_segments(events, tmp_path):
+def test_a_command_reads_the_segments(events, tmp_path):
     out = tmp_path / "log.parquet"
-    said = _run("reduce", events, "--event", "purchase", "--out", out, "--json")
-    assert json.loads(said.stdout)["sessions"] == 900
-    _run("diagnose", events, "--json")
+    words = ["reduce", str(events), "--event", "purchase", "--out", str(out), "--json"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["sessions"] == 900
+    assert read_log(out).events["purchase"].sum() > 0
 
 
-def test_train_reads_the_features_that_requests_brought(events, tmp_path):
-    _run(
-        *("train", events, "--features", events / "_features", "--out", tmp_path / "model"),
-        *("--ranker", "linear", "--steps", 20, "--json"),
-    )
-    assert (tmp_path / "model" / "manifest.json").exists()
+def test_a_log_is_joined_to_the_features_that_requests_brought(events):
+    found = read_features(events / "_features")
+    assert found.features.shape == (100, 3)
+    log = read_log(events, found, contexts=["version", "swapped"])
+    assert log.sessions == 900
+    assert log.clicks.sum() > 300
