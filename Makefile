@@ -1,4 +1,4 @@
-# `make demo` and `make test` set up everything they need in .venv.
+# `make demo`, `make live` and `make test` set up everything they need in .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,10 +7,14 @@ BIN := $(VENV)/bin
 # second thread can make a small training step forty times slower.
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: demo test check format benchmark fuzz clean
+.PHONY: demo live test check format benchmark fuzz clean
 
 demo: $(VENV)/.installed
 	$(BIN)/dualrank demo --out demo
+
+# A service that learns while simulated users click; it says where to watch it.
+live: $(VENV)/.installed-serve
+	$(BIN)/dualrank serve --demo
 
 # The same examples of property tests in every run; `pytest` alone searches for new ones.
 test: check
@@ -42,9 +46,13 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[charts]'
 	@touch $@
 
+$(VENV)/.installed-serve: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[serve]'
+	@touch $@
+
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	@touch $@ $(VENV)/.installed
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-serve
 
 clean:
 	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache
