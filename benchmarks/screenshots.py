@@ -21,8 +21,8 @@ from typing import Any
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 QUIET = ("background-networking", "component-update", "sync", "gpu")
 LOOKS: dict[str, dict[str, Any]] = {
-    "light": {"viewport": {"width": 1100, "height": 1240}, "color_scheme": "light"},
-    "dark": {"viewport": {"width": 1100, "height": 1240}, "color_scheme": "dark"},
+    "light": {"viewport": {"width": 1100, "height": 1600}, "color_scheme": "light"},
+    "dark": {"viewport": {"width": 1100, "height": 1600}, "color_scheme": "dark"},
     "phone": {"viewport": {"width": 375, "height": 1500}, "color_scheme": "light"},
 }
 
@@ -104,7 +104,7 @@ def photograph(address: str, chromium: str, out: Path) -> None:
             path = out / f"live-{name}.png"
             # Few colours are enough, and make a small file.
             picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
-            picture.quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
+            picture.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
             print(f"{path}: {path.stat().st_size / 1024:.0f} KB")
         browser.close()
 

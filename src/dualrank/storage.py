@@ -12,6 +12,7 @@ import json
 import math
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -61,6 +62,29 @@ def atomic_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
         ):
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A folder to write into that appears under its name only when all of it is written.
+
+    What stood there before is replaced by all of it; if anything fails, it still stands.
+    """
+    path = path.absolute()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    old = new.with_name(f"{new.name}.old")
+    new.mkdir()
+    try:
+        yield new
+        if path.exists():
+            os.rename(path, old)
+        os.rename(new, path)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+        if old.exists() and not path.exists():
+            os.rename(old, path)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def remove_unfinished(path: Path) -> None:

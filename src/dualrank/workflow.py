@@ -71,6 +71,7 @@ def train(
     *,
     reading: LogOptions | None = None,
     compare: bool = True,
+    remember: bool = False,
     diagnosis: bool = True,
     tensorboard: bool = False,
     resume: bool = True,
@@ -89,6 +90,7 @@ def train(
 
     With `compare` the same ranker is trained without correction, and queries that neither was
     trained on tell whether the correction gains; `diagnosis` uses the same rankers and queries.
+    With `remember` lists of the log are kept in the model directory, for `Model.update`.
     `out` gets the model directory with `report.html`, `diagnosis.json`, and the compared ranker
     in `twin/`; no other training may write there meanwhile. An interrupted run goes on from its
     checkpoint there, unless `resume` is false.
@@ -116,6 +118,8 @@ def train(
                 warn_of_leakage(click_log, dataset, plan.settings.seed)
             work = _Work(click_log, dataset, folder, bars, tensorboard and workers.leads)
             models, model = work.train_models(plan, compare)
+            if remember:
+                model = model.remember(click_log, dataset, seed=plan.settings.seed)
         if not workers.leads:
             return Training(model, click_log, is_written=False)
         return _written(work, models, model, plan, compare, diagnosis, command)

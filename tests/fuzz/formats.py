@@ -103,6 +103,12 @@ def _formats() -> list[Format]:
         _one("reduced-log-first-cut", "log.parquet", readings.log),
         _one("features-columns", "features.parquet", readings.features),
         _one("features-lists", "features.parquet", readings.features),
+        Format(
+            "features-as-displayed",
+            ("shown/*.parquet",),
+            lambda at: readings.features(at / "shown"),
+        ),
+        _one("events", "_events.db", readings.stored_events),
         _one("letor", "data.txt", readings.letor),
         _one("letor-gz", "data.txt.gz", readings.letor),
         _one("letor-zst", "data.txt.zst", readings.letor),

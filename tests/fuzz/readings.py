@@ -8,9 +8,11 @@ let in. What refuses to go on with what was read need not name the file: `using`
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from dualrank.data.qrels import with_qrels
 from dualrank.data.runs import read_rankings, read_run
 from dualrank.decisions import compare, read_interleaved, read_lists
 from dualrank.errors import DataError, DualrankError, SettingsError
+from dualrank.online import Collector, EventStore, Segments
 from dualrank.pages.index import PageIndex
 from dualrank.pages.sources import Unreadable, find_pages
 from dualrank.pages.tables import read_pairs, read_queries
@@ -290,3 +293,15 @@ def beside_an_export(folder: Path, target: str) -> Any:
     written = dr.export(exported(), target, out)
     require(written.sentence.isprintable(), "a sentence of several lines")
     return written.sentence.replace(str(out), "")
+
+
+def stored_events(path: Path) -> Any:
+    """What a store of events holds, by the segment that is made of it."""
+    with TemporaryDirectory() as place, using(path):
+        shutil.copy(path, place)
+        with EventStore(place, wait=0.0) as store:
+            Collector(store, Segments(place), every=0.0).collect()
+            counts = store.counts()
+        require(all(count >= 0 for count in counts.values()), "fewer than no events")
+        segments = Segments(place)
+        return [dr.read_log(segments.clicks(n)).counts.tolist() for n in segments.closed()]

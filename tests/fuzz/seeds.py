@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import io
 import json
@@ -23,6 +24,7 @@ from dualrank.data.log.reading_report import ReadingReport
 from dualrank.data.log.saved import write_log
 from dualrank.data.runs import write_run
 from dualrank.decisions.interleaving_lists import InterleavedLists, build_lists
+from dualrank.online import Collector, Event, EventStore, Impression, Segments
 from dualrank.pages.index import PageIndex
 from dualrank.pages.sources import HeldPages
 from dualrank.pages.tokens import Tokeniser
@@ -116,6 +118,7 @@ def build(folder: Path) -> None:
         _click_models,
         _pages,
         _experiments,
+        _events,
     ):
         work(folder)
 
@@ -366,3 +369,21 @@ def _experiments(folder: Path) -> None:
     Results(experiment="oracle-mode", settings={"seeds": [0]}, runs=[run]).write(
         _place(folder, "results", "results.json")
     )
+
+
+def _events(folder: Path) -> None:
+    """A store with impressions in a segment and in none, and the features that were displayed."""
+    place = _place(folder, "events", "_events.db").parent
+    with EventStore(place, wait=0.0) as store:
+        collector = Collector(store, Segments(place), every=0.0)
+        for number in range(6):
+            rows = np.full((2, 3), number, dtype="<f4").tobytes()
+            shown = Impression(f"i{number}", 0.0, f"q{number % 2}", ("a", "b"), 1, features=rows)
+            store.show(shown)
+            asyncio.run(store.record([Event("e", f"i{number}", "ab"[number % 2])]))
+            if number % 3 == 0:
+                collector.collect()
+    shown_features = folder / "features-as-displayed" / "shown"
+    shutil.copytree(place / "_features", shown_features)
+    for left in ("_features", "clicks"):
+        shutil.rmtree(place / left)

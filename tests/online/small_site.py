@@ -24,8 +24,7 @@ def make_data(seed=0):
     grades = np.digitize(worth, [-0.5, 0.3, 1.0, 1.8])
     queries = np.repeat(np.arange(QUERIES), DOCUMENTS)
     names = [f"d{i}" for i in range(len(features))]
-    data = Dataset.from_arrays(features, queries, grades, doc_ids=names)
-    return data
+    return Dataset.from_arrays(features, queries, grades, doc_ids=names)
 
 
 def relevance(data):

@@ -1,6 +1,7 @@
 """The curve of today, and whether it has moved."""
 
 import numpy as np
+
 from dualrank.online.curve_of_today import curve_of_today
 from dualrank.online.drift_watch import movement
 from dualrank.online.laid_out import LaidOut

@@ -1,4 +1,4 @@
-"""What is acknowledged is there, once, whoever is killed (`benchmarks.service_faults` is longer)."""
+"""What is acknowledged is there, once, whoever is killed; `benchmarks.service_faults` is longer."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_a_damaged_record_is_one_sentence(tmp_path, text):
 def test_a_state_is_read_as_it_was_written(tmp_path):
     assert LearnerState.read(tmp_path) is None
     state = LearnerState(
-        3, 2, 9, False, ((1, 4, 1), (5, 9, 2)), 5, (1.0, 0.5), True, 1, 10, 4, (0.5, 0.25)
+        3, 2, 9, False, ((1, 4, 1), (5, 9, 2)), 5, 4, (1.0, 0.5), True, 10, 4, (0.5, 0.25)
     )
     state.write(tmp_path)
     assert LearnerState.read(tmp_path) == state
@@ -53,5 +53,5 @@ def test_a_damaged_state_says_what_to_do(tmp_path, change):
     LearnerState(1, 1).write(tmp_path)
     path = tmp_path / learner_state.NAME
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    with pytest.raises(CheckpointError, match="damaged: .*; remove it, and the learner goes on"):
+    with pytest.raises(CheckpointError, match=r"damaged: .*; remove it, and the learner goes on"):
         LearnerState.read(tmp_path)

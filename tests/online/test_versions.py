@@ -122,7 +122,7 @@ def test_a_folder_of_events_has_its_versions_below(tmp_path):
 
 def test_what_is_no_folder_of_versions_is_said(tmp_path):
     model().save(tmp_path / "model")
-    with pytest.raises(CheckpointError, match="no folder of versions.*it is a model"):
+    with pytest.raises(CheckpointError, match=r"no folder of versions.*it is a model"):
         Versions(tmp_path / "model")
     with pytest.raises(CheckpointError, match=r"no versions.json in it$"):
         Versions(tmp_path / "nothing")

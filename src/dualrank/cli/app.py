@@ -28,6 +28,7 @@ from dualrank.cli import (
     reproduce_commands,
     serve_command,
     train_command,
+    update_command,
     versions_commands,
 )
 from dualrank.cli.options import add_command
@@ -57,6 +58,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     data_commands.simulate,
     reduce_command.reduce,
     train_command.train,
+    update_command.update,
     model_commands.rank,
     model_commands.evaluate,
     export_command.export,

@@ -96,6 +96,10 @@ def train(
     twin: Annotated[
         bool, typer.Option(help="Train a ranker without correction too, and compare.")
     ] = True,
+    remember: Annotated[
+        bool,
+        typer.Option("--remember", help="Keep lists of the log with the model, for `update`."),
+    ] = False,
     diagnosis: Annotated[
         bool, typer.Option(help="Say in the report what the log can be trusted with.")
     ] = True,
@@ -140,6 +144,7 @@ def train(
         scaling=scaling,
         reading=reading,
         compare=twin,
+        remember=remember,
         diagnosis=diagnosis,
         tensorboard=tensorboard,
         resume=resume,

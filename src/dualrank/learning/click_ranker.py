@@ -70,6 +70,7 @@ class ClickRanker(BaseEstimator):
 
     # Which arguments are routed to whom: what else scikit-learn would ask of every user.
     __metadata_request__fit: ClassVar = {"qid": True, "position": True}
+    __metadata_request__partial_fit: ClassVar = {"qid": True, "position": True}
     __metadata_request__score: ClassVar = {"qid": True, "position": True}
 
     def __init__(
@@ -135,6 +136,38 @@ class ClickRanker(BaseEstimator):
         learned = self.model_.propensity
         self.examination_ = None if learned is None else learned.examination
         return self
+
+    def partial_fit(
+        self,
+        X: ArrayLike | Any,
+        clicks: ArrayLike,
+        *,
+        qid: ArrayLike | str,
+        position: ArrayLike | str,
+    ) -> ClickRanker:
+        """Go on from new lists, with a memory of those before (`Model.update`).
+
+        The first call fits. `steps` are those of `fit`: an update has as many as the new lists ask
+        for.
+        """
+        if getattr(self, "model_", None) is None:
+            self.fit(X, clicks, qid=qid, position=position)
+            dataset, log = self._lists(X, clicks, qid, position)
+            self.model_ = self.model_.remember(log, dataset, seed=self.seed)
+            return self
+        dataset, log = self._lists(X, clicks, qid, position)
+        self.model_ = self.model_.update(log, dataset, validation=0.0, seed=self.seed)
+        learned = self.model_.propensity
+        self.examination_ = None if learned is None else learned.examination
+        return self
+
+    def _lists(
+        self, X: Any, clicks: ArrayLike, qid: ArrayLike | str, position: ArrayLike | str
+    ) -> tuple[Dataset, ClickLog]:
+        """New lists, of the features that were learned from."""
+        given, columns = take_apart(X, {"qid": qid, "position": position})
+        given.check(self.n_features_in_, getattr(self, "feature_names_in_", None))
+        return _lists_from_rows(given, clicks, columns["qid"], columns["position"])
 
     def predict(self, X: ArrayLike | Any) -> NDArray[np.float32]:
         """One score per row; higher is better."""

@@ -205,7 +205,7 @@ class Memory:
         if len(whole) <= most:
             return whole
         places = max(1, most - int(not clicked.all()))
-        clicked = whole.clicks.any(axis=1)
+        clicked = np.asarray(whole.clicks.any(axis=1))
         chance = np.ones(len(whole))
         chance[clicked] = chances(whole.sessions[clicked], places)
         order = rng.permutation(len(whole))
@@ -251,7 +251,7 @@ class Memory:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, NDArray[Any]], features: int) -> Memory:
-        """What `arrays` gave, as a stranger may have changed it; a ValueError names what is wrong."""
+        """What `arrays` gave, as a stranger may have changed it; a ValueError for what is wrong."""
         if arrays.keys() != _KINDS.keys():
             raise ValueError(f"it holds {', '.join(arrays)} instead of {', '.join(_KINDS)}")
         for name, (kind, dimensions) in _KINDS.items():

@@ -3,6 +3,7 @@
     DEMO/models/             versions of the model; the first is also the frozen one
     DEMO/events/             what users did
     DEMO/features.parquet    what the service knows of documents
+    DEMO/learner.log         what the learner says
     DEMO/token               the secret that takes a version back
     DEMO/users.json …        habits of the users (`demo_habits.py`)
 
@@ -31,7 +32,7 @@ from dualrank.online.serving import Started, serve
 from dualrank.online.versions import Versions
 from dualrank.sentences import counted
 
-WAIT, EVERY = 1.0, 2.0
+WAIT, EVERY = 1.0, 4.0
 """Simulated users click at once: their lists need not wait for them."""
 PATIENCE = 5.0
 
@@ -103,6 +104,7 @@ def run_demo(
             settings,
             learn=True,
             features=folder / "features.parquet",
+            learner_output=folder / "learner.log",
             demo=lambda service: DemoDesk(folder, start.curve),
             seed=seed,
             ready=answers,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dualrank.clicks.position_based import PositionBasedUser
@@ -27,7 +29,7 @@ def first_model(world: DemoWorld, user: PositionBasedUser) -> Model:
     log = sample_log(data, lists, user, SESSIONS, rng)
     # No grades: what is trained must not be able to look at them.
     unjudged = data.with_grades(None)
-    asked = {"validation": 0.0, "steps": STEPS, "seed": world.seed}
+    asked: dict[str, Any] = {"validation": 0.0, "steps": STEPS, "seed": world.seed}
     model = fit(log, unjudged, method="dla", ranker=DNN(hidden=HIDDEN), **asked)
     return model.remember(log, unjudged)
 

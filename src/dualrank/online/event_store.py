@@ -95,7 +95,8 @@ class EventStore:
             with tables.transaction(self._connection, self.path):
                 return job(self._connection)
 
-        return self._group.call(transact).result()
+        with tables.mendable(self.path):
+            return self._group.call(transact).result()
 
     def give_back(self) -> None:
         """Give empty pages of the file back to the system, where they are many."""

@@ -21,12 +21,15 @@ from pathlib import Path
 from typing import Any
 
 from dualrank.errors import DataError, StorageError
+from dualrank.sentences import reason_of, start_of
 
 NAME = "_events.db"
 FORMAT = 1
 _APPLICATION = 0x64726576
 _AT_ONCE = (256, 32, 4, 1)
 """Rows of one statement: few different statements, which SQLite keeps prepared."""
+_READ_WHOLE = 1 << 28
+"""Bytes of a file that is checked as a whole when it is opened, which takes a second at most."""
 _SCHEMA = """
 CREATE TABLE impressions (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, arrived REAL NOT NULL, time REAL NOT NULL,
@@ -63,6 +66,7 @@ def open_tables(folder: Path) -> sqlite3.Connection:
                 connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             else:
                 _require_ours(connection, path)
+                _require_whole(connection, path)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA wal_autocheckpoint = 4000")
@@ -121,10 +125,10 @@ def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
 
 @contextmanager
 def mendable(path: Path) -> Iterator[None]:
-    """What SQLite finds wrong with a file that is read, as one sentence."""
+    """What SQLite finds wrong with a file that is read, or what no store wrote, as one sentence."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, TypeError, ValueError, LookupError) as error:
         raise DataError(f"{path}: {_what_to_do(error)}") from error
 
 
@@ -234,10 +238,18 @@ def _require_ours(connection: sqlite3.Connection, path: Path) -> None:
         raise DataError(f"{path}: events of format {found}; this version reads {FORMAT}")
 
 
-def _what_to_do(error: sqlite3.Error) -> str:
+def _require_whole(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file that is damaged somewhere; a large one is not read for that."""
+    if path.stat().st_size <= _READ_WHOLE:
+        found = only(connection, "PRAGMA quick_check(1)")
+        if found != "ok":
+            raise sqlite3.DatabaseError(start_of(str(found)))
+
+
+def _what_to_do(error: Exception) -> str:
     if isinstance(error, sqlite3.OperationalError):
         return f"cannot be written or read ({error}); make room, or mend the disk"
     return (
-        f"damaged ({error}); move it away with the files whose names begin alike, and start again: "
-        "segments that are written stay, and what is in none of them yet is lost"
+        f"damaged ({reason_of(error)}); move it away with the files whose names begin alike, and "
+        "start again: segments that are written stay, and what is in none of them yet is lost"
     )

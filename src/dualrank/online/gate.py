@@ -26,9 +26,13 @@ from dualrank.sentences import counted
 
 FEWEST_QUERIES = 10
 """Held-out queries with clicks below which nothing is decided."""
+WORSE = 3.0
+"""Standard errors by which a candidate must be behind to be refused. The live version was itself
+chosen on these queries, and looks better there than it is: at two, most of its equals would be
+refused sooner or later."""
 SURE = 3.5
-"""Standard errors by which a live version must be behind to be taken back: it is looked at after
-every round, and each look may err."""
+"""Those by which a live version must be behind to be taken back: it is looked at after every round,
+and each look may err."""
 RESAMPLES = 200
 
 Scores = NDArray[np.floating]
@@ -50,7 +54,7 @@ class Judged:
         """Whether there were clicks enough."""
         return self.predicts is not None
 
-    def is_worse(self, errors: float = CLEAR) -> bool:
+    def is_worse(self, errors: float = WORSE) -> bool:
         """Whether it is behind by more than so many standard errors, in either way."""
         return any(each is not None and each < -errors for each in (self.predicts, self.earns))
 

@@ -10,7 +10,7 @@ The *anchor* is the last version that was clearly better than the anchor before 
 version is the first one. Many steps down, none of which is noticed by itself, end there.
 
 After a candidate was refused, learning goes on from it: what was clicked is in it, and the next one
-is compared with the live version again. After `MOST_REFUSED` in a row it goes back to the live
+is compared with the live version again. Where it was surely worse, learning goes back to the live
 version, and after a rollback by a person it goes on from what they put there.
 """
 
@@ -41,8 +41,6 @@ from dualrank.online.round_clicks import ClosedSegments, HeldOutQueries, RoundCl
 from dualrank.online.versions import Note, Version, Versions
 from dualrank.sentences import reason_of
 
-MOST_REFUSED = 5
-"""Candidates refused in a row, after which the learner goes back to the live version."""
 MOST_RATES = 10
 MOST_TRIES = 20
 """Looks at a segment that cannot be read, after which it is left out."""
@@ -126,7 +124,7 @@ class Learner:
             if not self.state.decided:
                 why = f"version {note.live} was put live before it was decided about"
                 self.versions.refuse(self.state.model, why)
-            self._keep(model=note.live, live=note.live, decided=True, refused=0)
+            self._keep(model=note.live, live=note.live, decided=True)
         return note
 
     def _watch(self, note: Note) -> bool:
@@ -143,7 +141,7 @@ class Learner:
                 why = f"it is worse: {judged.said(f'version {other}')}"
                 follows = self.versions.take_back(note.live, why, to=other)
                 self._say("version", f"version {note.live} was taken back: {why}")
-                self._keep(model=follows.number, live=follows.number, decided=True, refused=0)
+                self._keep(model=follows.number, live=follows.number, decided=True)
                 return True
         return False
 
@@ -193,19 +191,24 @@ class Learner:
             self._say("curve", moved.said)
         # The round in which users changed mixes two habits: the one after it starts anew, too.
         changed = alarmed or self.state.suspect
+        # A version from before the change, to which somebody went back, does not know of it.
+        knows = self.state.model >= self.state.changed_version
         first, last = found.segments[0], found.segments[-1]
         spans = [] if laid is None else [(first, last, scored_by)]
         progress: dict[str, Any] = {
             "learned": last,
             "rounds": (*self.state.rounds, *spans)[-MOST_ROUNDS:],
             "changed_at": first if changed else self.state.changed_at,
+            "changed_version": (
+                max(self.versions.note().versions) + 1 if changed else self.state.changed_version
+            ),
             "believed": () if changed else self.state.believed,
             "suspect": alarmed,
             "sessions": self.state.sessions + found.sessions,
             "clicks": self.state.clicks + found.clicks,
             "rates": (*self.state.rates, found.rate)[-MOST_RATES:],
         }
-        candidate = self._learned(found, changed, progress)
+        candidate = self._learned(found, changed or not knows, progress)
         if candidate is None:
             self._keep(**progress)
         else:
@@ -293,20 +296,25 @@ class Learner:
         """Let a candidate go live, or say why not."""
         note = self.versions.note()
         if note.versions[number].state == "candidate":
-            worse, said = self._compare(number, note, gate)
-            if worse:
+            verdict, said = self._compare(number, note, gate)
+            if verdict != "not worse":
                 self.versions.refuse(number, said)
-                self._refused(number, note)
+                logger.info("version %d was refused: %s", number, said)
+                self._keep(decided=True, live=note.live)
+                if verdict == "surely worse":
+                    self._say("learner", f"version {number} was refused: {said}")
+                    self._keep(model=note.live)
                 return
             self.versions.go_live(number, said)
             logger.info("version %d is live: %s", number, said)
             note = self.versions.note()
             self._move_anchor(note, gate)
-        self._keep(decided=True, live=self.versions.note().live, refused=0)
+        self._keep(decided=True, live=self.versions.note().live)
 
-    def _compare(self, number: int, note: Note, gate: Gate | None) -> tuple[bool, str]:
+    def _compare(self, number: int, note: Note, gate: Gate | None) -> tuple[str, str]:
+        """What held-out clicks say of a candidate: in one or two words, and in a sentence."""
         if gate is None:
-            return True, "no clicks are held out yet to compare by"
+            return "unknown", "no clicks are held out yet to compare by"
         scores = self._scores(number, gate.dataset)
         said = []
         rivals = dict.fromkeys([note.live, note.anchor])
@@ -316,24 +324,12 @@ class Learner:
             judged = gate.judge(scores, self._scores(other, gate.dataset))
             words = judged.said(f"version {other}")
             if not judged.can_tell:
-                return True, words
+                return "unknown", words
             if judged.is_worse():
-                return True, f"worse {words}"
+                surely = judged.is_worse(SURE)
+                return "surely worse" if surely else "worse", f"worse {words}"
             said.append(words)
-        return False, f"not worse {'; '.join(said)}"
-
-    def _refused(self, number: int, note: Note) -> None:
-        refused = self.state.refused + 1
-        logger.info("version %d was refused", number)
-        if refused < MOST_REFUSED:
-            self._keep(decided=True, live=note.live, refused=refused)
-            return
-        self._say(
-            "learner",
-            f"{refused} candidates in a row did not go live; learning goes on from version "
-            f"{note.live}",
-        )
-        self._keep(decided=True, live=note.live, model=note.live, refused=0)
+        return "not worse", f"not worse {'; '.join(said)}"
 
     def _move_anchor(self, note: Note, gate: Gate | None) -> None:
         if gate is None or note.anchor == note.live:

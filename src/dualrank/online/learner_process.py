@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from dualrank.online.structured_log import log_as_json
 
@@ -36,9 +37,11 @@ class LearnerProcess:
         words: Sequence[str],
         started: Callable[[], None] = lambda: None,
         pause: float = FIRST_PAUSE,
+        output: Path | None = None,
     ) -> None:
         self._command = [sys.executable, "-m", __name__, str(os.getpid()), *words]
         self._started, self._pause = started, pause
+        self._output = output
         self._stop = threading.Event()
         self._child: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._supervise, name="learner", daemon=True)
@@ -71,9 +74,7 @@ class LearnerProcess:
         surroundings = {"OMP_NUM_THREADS": "1", **os.environ}
         while not self._stop.is_set():
             began = time.monotonic()
-            self._child = subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL, env=surroundings
-            )
+            self._child = self._begin(surroundings)
             self._started()
             log.info("the learner is process %d", self._child.pid)
             code = self._wait(self._child)
@@ -83,6 +84,14 @@ class LearnerProcess:
             log.error("the learner ended with %d; it is started again in %g s", code, pause)
             self._stop.wait(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _begin(self, surroundings: dict[str, str]) -> subprocess.Popen[bytes]:
+        """Start it; what it says goes where the server's goes, or to the end of a file."""
+        nothing = subprocess.DEVNULL
+        if self._output is None:
+            return subprocess.Popen(self._command, stdin=nothing, env=surroundings)
+        with self._output.open("ab") as file:
+            return subprocess.Popen(self._command, stdin=nothing, stderr=file, env=surroundings)
 
     def _wait(self, child: subprocess.Popen[bytes]) -> int:
         while child.poll() is None and not self._stop.wait(LOOK_EVERY):

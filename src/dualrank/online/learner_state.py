@@ -38,12 +38,12 @@ class LearnerState:
     the version that scored them before they were learned."""
     changed_at: int = 0
     """The first segment of today's habits."""
+    changed_version: int = 0
+    """The first version that knows of today's habits."""
     believed: tuple[float, ...] = ()
     """The curve that was believed when today's habits began; none where users had just changed."""
     suspect: bool = False
     """Whether the last round raised an alarm about the curve, and so mixes two habits."""
-    refused: int = 0
-    """How many candidates in a row did not go live."""
     sessions: int = 0
     clicks: int = 0
     rates: tuple[float, ...] = field(default=())

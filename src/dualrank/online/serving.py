@@ -52,6 +52,7 @@ def serve(
     learn: bool = False,
     features: str | Path | None = None,
     demo: Callable[[Service], Demo] | None = None,
+    learner_output: Path | None = None,
     seed: int = 0,
     ready: Callable[[Started], None] = lambda started: None,
 ) -> None:
@@ -59,7 +60,8 @@ def serve(
 
     `model` is a model directory or a folder of versions; `events` a folder, or the URL of a Redis.
     With `learn` a child process learns from the events. `features` are those of documents that
-    requests only name. `ready` hears of the start.
+    requests only name. `ready` hears of the start. What the learner says goes to the end of
+    `learner_output`, or where this process says it.
     """
     for module in ("starlette", "uvicorn", "httptools", "prometheus_client"):
         require("serve", module)
@@ -87,7 +89,8 @@ def serve(
         learner = None
         if learn:
             words = learner_words(versions.folder, place, features, seed)
-            learner = LearnerProcess(words, service.metrics.learner_starts.inc)
+            starts = service.metrics.learner_starts.inc
+            learner = LearnerProcess(words, starts, output=learner_output)
             learner.start()
             stack.callback(learner.stop)
         url = _url(settings.host, sock.getsockname()[1])

@@ -27,14 +27,20 @@ def cut(engine: Engine, parts: int, kind: Type) -> tuple[list[float], tuple[str,
     edges = np.unique(times[[len(times) * part // parts for part in range(parts) if len(times)]])
     if len(edges) < 2:
         return [], ()
-    return edges.tolist(), tuple(_name(edge, kind) for edge in edges)
+    names = [_name(edge, kind) for edge in edges]
+    if len(set(names)) < len(names):  # A log of a second or two, as a service writes them.
+        names = [_name(edge, kind, fine=True) for edge in edges]
+    if len(set(names)) < len(names):
+        names = [repr(float(edge)) for edge in edges]
+    return edges.tolist(), tuple(names)
 
 
-def _name(seconds: float, kind: Type) -> str:
+def _name(seconds: float, kind: Type, *, fine: bool = False) -> str:
     if kind in ("integer", "number"):
         return f"{seconds:.15g}"
     try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        form = "%Y-%m-%dT%H:%M:%S.%f" if fine else "%Y-%m-%dT%H:%M:%S"
+        return datetime.fromtimestamp(seconds, UTC).strftime(form)
     except (OverflowError, ValueError, OSError):
         # A number written as text, such as milliseconds, is no date that can be named.
         return f"{seconds:.15g}"

@@ -167,7 +167,7 @@ function drawWorth(rounds, span, rules) {
   ];
   const latest = known.at(-1);
   const interval = has.length ? ` (95% interval ${latest.worth_low?.toFixed(2)} to ${latest.worth_high?.toFixed(2)})` : "";
-  const said = `${latest.worth.toFixed(2)} corrected clicks a session in the latest round${interval}: what a page earns when the place of a document no longer counts.`;
+  const said = `${latest.worth.toFixed(2)} corrected clicks a session in the latest round${interval}: what lists earn, wherever in them it stands. To be compared while users keep their habits.`;
   show("worth", { x: span, y, layers }, said, 260);
 }
 

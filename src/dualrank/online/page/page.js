@@ -5,7 +5,8 @@ import { drawDemo } from "./knobs.js";
 import { drawVersions, offerRollback } from "./versions.js";
 import { ago, begin, clock, count, length, make, now, setClock, write } from "./words.js";
 
-const RECENT = 300;
+const RECENT = 180;
+const MOST = 2;
 const PATIENCE = 3000;
 
 let state = null;
@@ -37,7 +38,8 @@ function drawHead() {
   if (!live) return;
   write("live", `Version ${live.number} is live`);
   const since = live.since ? `since ${clock(live.since)}, ${ago(live.since)}` : "";
-  write("why", [since, live.why].filter(Boolean).join(" · "));
+  // The whole of it stands in the history below.
+  write("why", [since, String(live.why).split(";")[0]].filter(Boolean).join(" · "));
   document.title = `Version ${live.number} · dualrank, live`;
 }
 
@@ -71,7 +73,7 @@ function drawAlarms() {
     close.addEventListener("click", () => box.remove());
     told.set(key, { box, time: alarm.time });
     place.prepend(box);
-    while (place.children.length > 3) place.lastElementChild.remove();
+    while (place.children.length > MOST) place.lastElementChild.remove();
   }
   for (const { box, time } of told.values()) if (now() - time > RECENT) box.remove();
   const list = document.getElementById("past-alarms");

@@ -1,0 +1,144 @@
+"""A whole demo in a real browser: server, learner and users, as a person starts them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+PATIENCE = 90_000
+
+
+def truth(page):
+    return page.locator("#curve path.truth").get_attribute("d")
+
+
+def learned(page):
+    """The curve as the page tells it: the share of position 10."""
+    return page.evaluate(
+        "parseFloat(document.querySelector('#curve figcaption').textContent.match(/([\\d.]+)%/)[1])"
+    )
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """Where a demo is, and its token; gone at the end, with all that it started."""
+    pytest.importorskip("uvicorn")
+    folder = tmp_path_factory.mktemp("demo") / "out"
+    words = ["serve", "--demo", "--port", "0", "--json", "--out", str(folder)]
+    started = subprocess.Popen(
+        [sys.executable, "-m", "dualrank", *words], stdout=subprocess.PIPE, text=True
+    )
+    said = ""
+    while not said.endswith("}\n"):
+        line = started.stdout.readline()
+        assert line, f"it ended with {started.wait()}"
+        said += line
+    yield json.loads(said)
+    children = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(started.pid)], capture_output=True, text=True
+    ).stdout.split()
+    started.send_signal(signal.SIGINT)
+    assert started.wait(20) == 0
+    assert len(children) >= 2
+    assert not any(os.path.exists(f"/proc/{child}") for child in children)
+
+
+@pytest.fixture(scope="module")
+def watched(demo, browser):
+    """One page of the demo, that all tests look at."""
+    from urllib.parse import urlsplit
+
+    page = browser.new_page()
+    complaints, hosts = [], set()
+    page.on("console", lambda said: complaints.append(said.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
+    page.goto(demo["url"])
+    page.get_by_text("following").wait_for()
+    yield page, complaints, hosts
+    page.close()
+
+
+def post(url, body, **headers):
+    asked = urllib.request.Request(
+        url, json.dumps(body).encode(), {"Content-Type": "application/json", **headers}
+    )
+    try:
+        with urllib.request.urlopen(asked) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def test_users_search_and_versions_go_live(watched):
+    page, _, _ = watched
+    page.wait_for_function(
+        "parseInt(document.getElementById('made').textContent) >= 3", timeout=PATIENCE
+    )
+    assert "a session" in page.locator("#clicks-about").inner_text()
+    page.locator("#quality path.learned").wait_for()
+    page.locator("#past path.learned").first.wait_for(state="attached")
+
+
+def test_a_slider_changes_the_users_and_the_learned_curve_follows(watched):
+    page, _, _ = watched
+    before, believed = truth(page), learned(page)
+    slider = page.get_by_label("position bias η")
+    slider.focus()
+    page.keyboard.press("End")
+    page.get_by_text("They changed their habits").wait_for()
+    page.wait_for_function(
+        "before => document.querySelector('#curve path.truth').getAttribute('d') !== before",
+        arg=before,
+    )
+    caption = page.locator("#curve figcaption").inner_text()
+    assert "0.8%" in caption  # (0.06 / 0.68)² of those who see the first result
+    end = time.monotonic() + PATIENCE / 1_000
+    while learned(page) > believed / 2:
+        assert time.monotonic() < end, f"position 10 is still believed at {learned(page)}%"
+        page.wait_for_timeout(500)
+
+
+def test_rollback_is_refused_with_another_token_and_done_with_the_right_one(watched, demo):
+    page, complaints, _ = watched
+    page.get_by_role("button", name="Roll back").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Token").fill("another one that is long enough")
+    put = dialog.get_by_role("button", name="Put it in front of users")
+    put.click()
+    dialog.get_by_text("another token than ours").wait_for()
+    complaints.clear()  # the browser tells of the refusal
+    chosen = dialog.get_by_label("Go back to").input_value()
+    dialog.get_by_label("Why").fill("<b>to see</b> what happens")
+    dialog.get_by_label("Token").fill(demo["token"])
+    put.click()
+    dialog.wait_for(state="hidden")
+    page.locator("li.taken-back").first.wait_for()
+    told = "\n".join(page.locator("#happened li, #earlier li").all_inner_texts())
+    assert "<b>to see</b> what happens" in told
+    assert f"Version {chosen}" in told
+
+
+def test_nothing_came_from_another_host_and_nothing_was_complained_about(watched, demo):
+    _, complaints, hosts = watched
+    assert {f"http://{host}" for host in hosts} == {demo["url"]}
+    assert complaints == []
+
+
+def test_only_pages_of_the_demo_turn_its_knobs(demo):
+    url = demo["url"] + "/demo"
+    assert post(url, {"rate": 400})[0] == 200
+    assert post(url, {"rate": 400}, Origin=demo["url"])[0] == 200
+    for headers in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
+        status, said = post(url, {"rate": 400}, **headers)
+        assert (status, said["error"]) == (403, "only a page of this service may ask for that")
+    status, said = post(url, {"eta": 9})
+    assert (status, said["error"]) == (422, "eta is 9; expected 0 to 2")
+    status, said = post(demo["url"] + "/rollback", {"why": "without the token"})
+    assert status == 401
