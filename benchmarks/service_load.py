@@ -153,9 +153,7 @@ def timed(calls: int, call: Callable[[int], object]) -> list[float]:
     return seconds
 
 
-def beside_nothing(
-    empty: int, asked: int, bodies: list[bytes]
-) -> tuple[np.ndarray, np.ndarray]:
+def beside_nothing(empty: int, asked: int, bodies: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
     """Seconds of requests to both ports, in blocks that alternate."""
     both: tuple[list[float], list[float]] = ([], [])
     clients = Client(empty), Client(asked)
