@@ -3,7 +3,7 @@
 Run as `python -m benchmarks.service_load`; it takes about two minutes on two cores. One client in a
 process of its own sends 100 documents with 33 features each, one request after the other on one
 connection, to the paper's network (512-256-128). The empty handler gets the same bytes on the same
-server (uvicorn, httptools, uvloop, Starlette) and answers `{}`. Blocks of requests to both alternate.
+server (uvicorn, httptools, uvloop, Starlette) and answers `{}`; blocks of requests alternate.
 "While learning" is a service with `--learn` that was fed clicks, whose learner runs meanwhile.
 
 Scoring is `Model.predict` by itself; its share is that of the time of a request above the empty

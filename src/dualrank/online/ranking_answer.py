@@ -160,9 +160,10 @@ def rank(candidates: Candidates, scores: NDArray[np.float32], exploration: Explo
     if swapped:
         order[[0, swapped - 1]] = order[[swapped - 1, 0]]
     names = candidates.doc_ids
+    rows = zip(order.tolist(), scores[order].tolist(), strict=True)
     results: list[Result] = [
         {"doc_id": names[i], "score": value, "position": place}
-        for place, (i, value) in enumerate(zip(order.tolist(), scores[order].tolist()), start=1)
+        for place, (i, value) in enumerate(rows, start=1)
     ]
     top = order[: candidates.displayed]
     features = candidates.features[top].tobytes() if candidates.brought else b""
