@@ -233,7 +233,9 @@ def sentence_of(error: ValidationError) -> str:
     kind, where = problem["type"], place_of(problem["loc"])
     if kind == "json_invalid":
         return f"the body is no JSON: {problem.get('ctx', {}).get('error', 'it cannot be read')}"
-    said = problem["msg"].replace("Input should be", "expected").replace("Field required", "missing")
+    said = (
+        problem["msg"].replace("Input should be", "expected").replace("Field required", "missing")
+    )
     if kind == "missing":
         return f"{where}: it is missing"
     if kind == "extra_forbidden":

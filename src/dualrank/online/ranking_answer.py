@@ -140,9 +140,7 @@ def _objects(names: object) -> NDArray[np.str_]:
     return held
 
 
-def rank(
-    candidates: Candidates, scores: NDArray[np.float32], exploration: Exploration
-) -> Ranked:
+def rank(candidates: Candidates, scores: NDArray[np.float32], exploration: Exploration) -> Ranked:
     """The best first, equal scores in the order of the request; then, rarely, an exchange."""
     order = np.argsort(-scores, kind="stable")
     swapped = exploration.position(candidates.displayed)

@@ -92,7 +92,9 @@ class Service:
         self.metrics.watch(self._watched)
         self._outcomes: Counter[str] = Counter()
         self._impressions = 0
-        self.board = StatusBoard(live, self.counts, lambda: self.demo.status() if self.demo else None)
+        self.board = StatusBoard(
+            live, self.counts, lambda: self.demo.status() if self.demo else None
+        )
 
     async def rank(self, body: bytes) -> bytes:
         """The answer to a query, or to several, as JSON."""
