@@ -20,7 +20,12 @@ def test_an_event_is_new_once(asking, query):
 
 def test_events_with_ids_of_their_own_count_each(asking, query):
     event = {"impression_id": shown(asking, query), "doc_id": "d1", "kind": "dwell", "amount": 2.5}
-    events = [event | {"event_id": "a"}, event | {"event_id": "b"}, event | {"event_id": "a"}, event]
+    events = [
+        event | {"event_id": "a"},
+        event | {"event_id": "b"},
+        event | {"event_id": "a"},
+        event,
+    ]
     found = asking.post("/events", {"events": events}).json()
     assert (found["new"], found["again"]) == (3, 1)
     assert {each.amount for each in asking.transport.events.values()} == {2.5}

@@ -50,7 +50,9 @@ def test_ordinary_numbers_are_read_quickly():
     values = np.random.default_rng(0).normal(size=(20, 7)).astype(np.float32)
     documents = [{"doc_id": str(i), "features": row} for i, row in enumerate(values.tolist())]
     for indent in (None, 1):
-        body = json.dumps({"query_id": "é", "documents": documents}, indent=indent, ensure_ascii=False)
+        body = json.dumps(
+            {"query_id": "é", "documents": documents}, indent=indent, ensure_ascii=False
+        )
         asked, (matrix,) = quick_queries(body.encode(), 7)
         assert matrix.tolist() == values.tolist()
         assert asked["query_id"] == "é"

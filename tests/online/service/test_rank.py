@@ -52,7 +52,9 @@ def test_a_document_may_be_called_as_the_list_of_queries_is(asking):
 def test_names_may_be_written_with_escapes(asking):
     body = rb'{"quer\u0069es":[{"query_id":"\u00e9\n","documents":[{"doc_id":"a"}]}]}'
     assert "control characters" in asking.post("/rank", body).json()["error"]
-    body = rb'{"quer\u0069es":[{"query_id":"\u00e9","documents":[{"doc_id":"a","features":[1,2]}]}]}'
+    body = (
+        rb'{"quer\u0069es":[{"query_id":"\u00e9","documents":[{"doc_id":"a","features":[1,2]}]}]}'
+    )
     assert len(asking.post("/rank", body).json()["rankings"]) == 1
 
 
@@ -136,9 +138,7 @@ def test_exchanged_lists_measure_examination(serving, query):
         shown.append(order)
         clicks.append(rng.random(3) < truth * np.array([0.6, 0.5, 0.4])[order])
     found, row = np.unique(np.array(shown), axis=0, return_inverse=True)
-    pattern, count = np.unique(
-        np.column_stack([row, np.array(clicks)]), axis=0, return_counts=True
-    )
+    pattern, count = np.unique(np.column_stack([row, np.array(clicks)]), axis=0, return_counts=True)
     lists = RankedLists(found.astype(np.int32), np.zeros(len(found), np.int32))
     log = ClickLog(lists, pattern[:, 0].astype(np.int64), pattern[:, 1:].astype(bool), count)
     evidence = pair_swaps(GroupedClicks.of(log))

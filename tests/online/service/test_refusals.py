@@ -104,7 +104,9 @@ def test_a_wrong_query_is_refused_with_a_sentence(asking, what):
 
 
 def test_spaces_between_values_change_nothing(asking):
-    body = b' { "query_id" : "q" ,\n"documents"\t: [ { "doc_id": "a" , "features" : [ 1 , 2 ] } ] } '
+    body = (
+        b' { "query_id" : "q" ,\n"documents"\t: [ { "doc_id": "a" , "features" : [ 1 , 2 ] } ] } '
+    )
     assert asking.post("/rank", body).status_code == 200
 
 

@@ -29,9 +29,7 @@ class Server:
         command = [sys.executable, "-m", "dualrank", "serve", str(folder / "model")]
         command += ["--events", str(self.events), "--port", "0", "--json", *words]
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=log, text=True
-            )
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         lines = []
         while not lines or lines[-1] != "}\n":
             lines.append(self.process.stdout.readline())

@@ -115,7 +115,9 @@ def test_a_note_that_cannot_be_read_leaves_the_old_version(versions, model_numbe
     assert live.current.number == 1
 
 
-def test_rollback_takes_the_live_version_back(serving, versions, model_numbered, query, bearer, token):
+def test_rollback_takes_the_live_version_back(
+    serving, versions, model_numbered, query, bearer, token
+):
     versions.add(model_numbered(2), "more")
     versions.go_live(2, "better")
     asking = serving(token=token)
