@@ -6,12 +6,13 @@ not see by itself is looked for here: a name that stands twice in an object.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NotRequired, TypeVar
 
 from pydantic import ConfigDict, FailFast, Field, TypeAdapter, ValidationError, with_config
 from pydantic_core import from_json
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from dualrank.data.log.event_amounts import LARGEST
 from dualrank.errors import DataError
@@ -168,7 +169,7 @@ def adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def read_body(kind: type[Body], body: bytes) -> Body:
+def read_body(kind: Callable[..., Body], body: bytes) -> Body:
     """What a request says; a DataError in one sentence where it is no such thing."""
     try:
         found: Body = adapter(kind).validate_json(body)
@@ -233,7 +234,9 @@ def sentence_of(error: ValidationError) -> str:
     kind, where = problem["type"], place_of(problem["loc"])
     if kind == "json_invalid":
         return f"the body is no JSON: {problem.get('ctx', {}).get('error', 'it cannot be read')}"
-    said = problem["msg"].replace("Input should be", "expected").replace("Field required", "missing")
+    said = (
+        problem["msg"].replace("Input should be", "expected").replace("Field required", "missing")
+    )
     if kind == "missing":
         return f"{where}: it is missing"
     if kind == "extra_forbidden":

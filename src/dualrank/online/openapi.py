@@ -39,7 +39,7 @@ REFUSALS = {
     421: "The request was sent to another host",
     422: "The body does not say what it should; the sentence says where",
     429: "This client asks too often",
-    503: "Too many requests, or nothing can be written just now; Retry-After says when to come back",
+    503: "Too many requests, or nothing can be written; Retry-After says when to come back",
 }
 _ALWAYS = (400, 421, 429, 503)
 _OF_BODIES = (*_ALWAYS, 401, 408, 413, 415, 422)
@@ -88,7 +88,10 @@ def _paths(with_token: bool) -> dict[str, Any]:
                 ("OneEvent", "Events"),
                 {
                     200: ("What became of them", ("Recorded",)),
-                    422: ("The body is wrong, or every event was refused", ("Sentence", "Recorded")),
+                    422: (
+                        "The body is wrong, or every event was refused",
+                        ("Sentence", "Recorded"),
+                    ),
                 },
                 token,
             )
@@ -185,10 +188,14 @@ def docs_page(settings: ServiceSettings) -> str:
     for path, methods in document["paths"].items():
         for method, about in methods.items():
             parts.append(f"<h2><code>{method.upper()} {escape(path)}</code></h2>")
-            parts.append(f"<p>{escape(about['summary'])}. {escape(about.get('description', ''))}</p>")
+            parts.append(
+                f"<p>{escape(about['summary'])}. {escape(about.get('description', ''))}</p>"
+            )
             body = about.get("requestBody")
             if body is not None:
-                parts.append(f"<p>Takes {_links(body['content']['application/json']['schema'])}.</p>")
+                parts.append(
+                    f"<p>Takes {_links(body['content']['application/json']['schema'])}.</p>"
+                )
             parts.append("<table><tr><th>Status</th><th>Meaning</th><th>Answer</th></tr>")
             for status, answer in about["responses"].items():
                 ((kind, content),) = answer["content"].items()

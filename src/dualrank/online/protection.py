@@ -144,7 +144,9 @@ def is_own_host(header: bytes) -> bool:
     return is_loopback(name)
 
 
-async def receive_body(receive: Receive, declared: bytes | None, most: int, patience: float) -> bytes:
+async def receive_body(
+    receive: Receive, declared: bytes | None, most: int, patience: float
+) -> bytes:
     """The bytes of a request: at most so many, within so many seconds."""
     if declared is not None and declared.isdigit() and int(declared[:20]) > most:
         raise _too_large(most)

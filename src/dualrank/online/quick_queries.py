@@ -10,13 +10,13 @@ gains). Whatever is not plain, or wrong, is left to the slow way, which finds th
 # mypy: allow-untyped-defs
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 from pydantic import FailFast, Field, ValidationError, with_config
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from dualrank.online.bodies import RULES, Id, Query, adapter
 
@@ -194,7 +194,7 @@ def quick_queries(body: bytes, inputs: int) -> tuple[Any, list[Features | None]]
         found = adapter(_Queries if b'"queries"' in rest else _Query).validate_json(rest)
     except ValidationError:
         return None
-    queries = found["queries"] if "queries" in found else (found,)
+    queries = found.get("queries", (found,))
     # Every quote begins or ends a string: more of them than were understood are names that stood
     # twice (`bodies.refuse_names_twice` says it).
     strings = sum(map(_strings, queries)) + ("queries" in found)

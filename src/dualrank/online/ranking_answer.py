@@ -153,18 +153,17 @@ def _objects(names: object) -> NDArray[np.str_]:
     return held
 
 
-def rank(
-    candidates: Candidates, scores: NDArray[np.float32], exploration: Exploration
-) -> Ranked:
+def rank(candidates: Candidates, scores: NDArray[np.float32], exploration: Exploration) -> Ranked:
     """The best first, equal scores in the order of the request; then, rarely, an exchange."""
     order = np.argsort(-scores, kind="stable")
     swapped = exploration.position(candidates.displayed)
     if swapped:
         order[[0, swapped - 1]] = order[[swapped - 1, 0]]
     names = candidates.doc_ids
+    rows = zip(order.tolist(), scores[order].tolist(), strict=True)
     results: list[Result] = [
         {"doc_id": names[i], "score": value, "position": place}
-        for place, (i, value) in enumerate(zip(order.tolist(), scores[order].tolist()), start=1)
+        for place, (i, value) in enumerate(rows, start=1)
     ]
     top = order[: candidates.displayed]
     features = candidates.features[top].tobytes() if candidates.brought else b""

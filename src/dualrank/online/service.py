@@ -43,8 +43,8 @@ LONGEST_COMMIT = 30.0
 _WHY_REFUSED: dict[Outcome, str] = {
     "unknown impression": "no such impression was displayed",
     "not displayed": "this document was not displayed in that impression",
-    "unknown kind": "events of this kind are not taken: a kind is a short plain name, no column of a "
-    "click log, and there are not too many of them",
+    "unknown kind": "events of this kind are not taken: a kind is a short plain name, no column "
+    "of a click log, and there are not too many of them",
 }
 
 log = logging.getLogger(__name__)
@@ -95,7 +95,9 @@ class Service:
         self.metrics.watch(self._watched)
         self._outcomes: Counter[str] = Counter()
         self._impressions = 0
-        self.board = StatusBoard(live, self.counts, lambda: self.demo.status() if self.demo else None)
+        self.board = StatusBoard(
+            live, self.counts, lambda: self.demo.status() if self.demo else None
+        )
 
     async def rank(self, body: bytes) -> bytes:
         """The answer to a query, or to several, as JSON."""
@@ -157,7 +159,7 @@ class Service:
     async def record(self, body: bytes) -> Recorded:
         """Put events on disk, and say what became of them."""
         asked = read_one_or_several(OneEvent, Events, "events", body)
-        given: list[OneEvent] = asked["events"] if "events" in asked else [asked]
+        given: list[OneEvent] = asked.get("events", [asked])
         if len(given) > self.settings.max_events:
             raise DataError(
                 f"there are {len(given):,} events; this service takes at most "

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from dualrank.errors import SettingsError
 
+
 @dataclass(frozen=True)
 class ServiceSettings:
     """Where a service listens, and what it refuses.

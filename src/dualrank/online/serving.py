@@ -130,9 +130,7 @@ def open_transport(events: str, settings: ServiceSettings) -> Transport:
     return _Collected(store, Collector(store, Segments(events), every=settings.every))
 
 
-def learner_words(
-    models: Path, events: str, features: str | Path | None, seed: int
-) -> list[str]:
+def learner_words(models: Path, events: str, features: str | Path | None, seed: int) -> list[str]:
     """The command of the learner that follows these events."""
     words = ["learn", str(models), "--events", events, "--seed", str(seed)]
     return words if features is None else [*words, "--features", str(features)]
