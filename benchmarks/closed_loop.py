@@ -2,9 +2,9 @@
 
 Run as `python -m benchmarks.closed_loop`. Every generation is a segment of sessions on what the
 live version shows, and one round of learning; once without and once with exploration, which swaps
-one result to the top in a share of the sessions. Reported are nDCG@10 of what is shown and on queries
-that nobody asks, the mean error of the curve, and what unseen documents lose: the share of relevant
-documents (grade 3 and 4) that no user has ever been shown.
+one result to the top in a share of the sessions. Reported are nDCG@10 of what is shown and on
+queries that nobody asks, the mean error of the curve, and what unseen documents lose: the share of
+relevant documents (grade 3 and 4) that no user has ever been shown.
 
 `--out FILE` keeps the runs as JSON, `--figure FILE` draws them.
 """

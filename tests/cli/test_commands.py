@@ -42,6 +42,9 @@ COMMANDS = (
     "clicks fit",
     "clicks compare",
     "clicks relevance",
+    "learn",
+    "versions",
+    "rollback",
 )
 
 Command = Callable[..., tuple[int, str, str]]

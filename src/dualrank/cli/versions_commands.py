@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualrank.cli.terminal import Json, answer
+from dualrank.cli.terminal import Json, Seed, answer
 
 if TYPE_CHECKING:
     from dualrank.online.versions import Note, Version
@@ -29,6 +29,7 @@ def versions(
     count: Annotated[
         int, typer.Option("--last", help="How many to list, the latest first.", min=1)
     ] = 20,
+    seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """List the versions of a model: which is live, what became of the others, and why.
@@ -63,6 +64,7 @@ def rollback(
     why: Annotated[
         str, typer.Option("--why", help="What the history says about it.")
     ] = "rolled back by hand",
+    seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Put another version of the model in front of users: the one before, or the one named.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from dualrank.online.collector import Collector
@@ -16,10 +16,10 @@ from dualrank.online.stream_copying import StreamCopying
 @contextmanager
 def collecting(url: str, events: Path, *, wait: float, every: float) -> Iterator[None]:
     """Meanwhile copy a stream into a store, and make segments of what the store holds."""
-    with (
-        EventStore(events, wait=wait) as store,
-        RedisStream(url) as stream,
-        StreamCopying(stream, store),
-        Collector(store, Segments(events), every),
-    ):
+    with ExitStack() as held:
+        store = EventStore(events, wait=wait)
+        held.callback(store.close)
+        stream = held.enter_context(RedisStream(url))
+        held.enter_context(StreamCopying(stream, store))
+        held.enter_context(Collector(store, Segments(events), every))
         yield

@@ -39,6 +39,7 @@ from dualrank.online.learner_state import MOST_ROUNDS, LearnerState
 from dualrank.online.remembered_rounds import RememberedRounds
 from dualrank.online.round_clicks import ClosedSegments, HeldOutQueries, RoundClicks, read_round
 from dualrank.online.versions import Note, Version, Versions
+from dualrank.propensity.propensity import Propensity
 from dualrank.sentences import reason_of
 
 MOST_RATES = 10
@@ -99,6 +100,7 @@ class Learner:
         self.state = found or LearnerState(note.live, note.live, believed=_curve(live))
         self._rounds = RememberedRounds()
         self._live_changed = True
+        self._curve: Propensity | None = None
         self._clear_up(note)
         self._rounds.read_again(
             self.state.rounds, segments.closed(), self._read_segments, self._load_or_model
@@ -290,6 +292,7 @@ class Learner:
         if today is None or base.propensity is None or method not in LEARN_POSITION:
             return learned
         curve = curve_of_today(base.propensity, today, before, progress["believed"])
+        self._curve = curve
         return learned if curve is None else replace(learned, propensity=curve)
 
     def _decide(self, number: int, gate: Gate | None) -> None:
@@ -342,7 +345,8 @@ class Learner:
 
     def _gate(self) -> Gate | None:
         """The held-out clicks of the last rounds."""
-        curve = self._load(self.state.model).propensity
+        # Not that of a candidate: its belief about position is part of what is judged.
+        curve = self._curve or self._load(self.versions.note().live).propensity
         return self._rounds.gate(self._held_out, curve, self.state.changed_at)
 
     def _scores(self, number: int, dataset: Dataset) -> NDArray[np.float32]:
