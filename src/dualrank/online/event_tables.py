@@ -29,7 +29,7 @@ _APPLICATION = 0x64726576
 _AT_ONCE = (256, 32, 4, 1)
 """Rows of one statement: few different statements, which SQLite keeps prepared."""
 _READ_WHOLE = 1 << 28
-"""Bytes of a file that is checked as a whole when it is opened, which takes a second at most."""
+"""Bytes up to which a file is checked as a whole when it is opened: more would take too long."""
 _SCHEMA = """
 CREATE TABLE impressions (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, arrived REAL NOT NULL, time REAL NOT NULL,
