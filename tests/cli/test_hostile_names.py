@@ -63,6 +63,8 @@ COMMANDS = [
     ("reduce", LOG, "--out", "log.parquet", "--context", "device"),
     ("train", LOG, "--features", FEATURES, "--out", "[m]", "--steps", 5, "--method", "dla",
      "--ranker", "linear", "--max-bad-share", 1),
+    ("update", "[m]", LOG, "--features", FEATURES, "--out", "[m2]", "--steps", 2,
+     "--max-bad-share", 1),
     ("rank", "[m]", FEATURES, "--out", "run.csv"),
     ("evaluate", "[m]", FEATURES, "--metrics", "ndcg@3"),
     ("evaluate", "[m]", FEATURES, "--displayed", LOG, "--against", "run.csv"),

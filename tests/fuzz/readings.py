@@ -207,7 +207,10 @@ def model(folder: Path) -> Any:
         scores = _scores(found)
     # The order of names in JSON means nothing.
     training = json.dumps(found.training, sort_keys=True)
-    return scores, _curve(found.propensity), names, found.kind, training
+    remembered = None if found.memory is None else found.memory.arrays()
+    held = {} if remembered is None else {k: v.tobytes() for k, v in remembered.items()}
+    sums = {name: tensor.numpy().tobytes() for name, tensor in found.optimizers.items()}
+    return scores, _curve(found.propensity), names, found.kind, training, held, sums
 
 
 def checkpoint(folder: Path, ranker: str) -> Any:

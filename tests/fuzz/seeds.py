@@ -32,7 +32,7 @@ from dualrank.reproduce.oracle_mode import OracleMode
 
 FIRST_CUT = Path(__file__).parents[1] / "fixtures" / "first-cut"
 CLICK_MODELS = ("pbm", "dbn", "ubm", "ccm", "pbm-trust")
-RANKERS = ("dnn", "linear", "trees", "svm", "sum")
+RANKERS = ("dnn", "linear", "trees", "svm", "sum", "remembering")
 CHECKPOINTS = ("dnn", "trees")
 TASK = Task(OracleMode(preset="tiny", seeds=1), "dla", 0)
 EXPORTS = {"opensearch": "featureset.json", "solr": "features.json", "vespa": "rank-profile.txt"}
@@ -84,6 +84,12 @@ def trained(ranker: str, checkpoint: Path | None = None) -> dr.Model:
     if ranker == "sum":
         model = trained("dnn")
         return replace(model, ranker=model.ranker.plus(trained("dnn").ranker, 0.5))
+    if ranker == "remembering":
+        first = dr.fit(
+            clicks(), documents(), ranker=dr.Linear(), steps=2, optimizer="adagrad", validation=0
+        )
+        known = first.remember(clicks(), documents())
+        return known.update(clicks(), documents(), steps=2, changed=True, validation=0)
     return dr.fit(
         clicks(),
         documents(),
