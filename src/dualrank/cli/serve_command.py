@@ -78,9 +78,6 @@ def serve(
 
     Example: dualrank serve --demo
     """
-    from dualrank.online.serving import serve as serve_until_stopped
-    from dualrank.online.structured_log import log_as_json
-
     settings = replace(settings, explore=as_share("explore", explore))
     if demo:
         if model is not None or events is not None or features is not None:
@@ -92,6 +89,10 @@ def serve(
         raise SettingsError(f"serve needs {missing}; `dualrank serve --demo` shows it without")
     if out is not None:
         raise SettingsError("--out is the folder of --demo; what users do is kept in --events")
+
+    from dualrank.online.serving import serve as serve_until_stopped
+    from dualrank.online.structured_log import log_as_json
+
     log_as_json()
 
     def ready(started: Started) -> None:

@@ -2,14 +2,18 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
+from urllib.parse import urlsplit
 
 import pytest
+
+expect = pytest.importorskip("playwright.sync_api").expect
 
 PATIENCE = 90_000
 
@@ -20,9 +24,8 @@ def truth(page):
 
 def learned(page):
     """The curve as the page tells it: the share of position 10."""
-    return page.evaluate(
-        "parseFloat(document.querySelector('#curve figcaption').textContent.match(/([\\d.]+)%/)[1])"
-    )
+    said = page.locator("#curve figcaption").inner_text()
+    return float(re.search(r"is examined ([\d.]+)%", said)[1])
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +55,12 @@ def demo(tmp_path_factory):
 @pytest.fixture(scope="module")
 def watched(demo, browser):
     """One page of the demo, that all tests look at."""
-    from urllib.parse import urlsplit
-
     page = browser.new_page()
     complaints, hosts = [], set()
     page.on("console", lambda said: complaints.append(said.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
+    page.set_default_timeout(PATIENCE)
     page.goto(demo["url"])
     page.get_by_text("following").wait_for()
     yield page, complaints, hosts
@@ -78,9 +80,8 @@ def post(url, body, **headers):
 
 def test_users_search_and_versions_go_live(watched):
     page, _, _ = watched
-    page.wait_for_function(
-        "parseInt(document.getElementById('made').textContent) >= 3", timeout=PATIENCE
-    )
+    several = re.compile(r"^([3-9]|\d\d+)$")
+    expect(page.locator("#made")).to_have_text(several, timeout=PATIENCE)
     assert "a session" in page.locator("#clicks-about").inner_text()
     page.locator("#quality path.learned").wait_for()
     page.locator("#past path.learned").first.wait_for(state="attached")
@@ -92,13 +93,10 @@ def test_a_slider_changes_the_users_and_the_learned_curve_follows(watched):
     slider = page.get_by_label("position bias η")
     slider.focus()
     page.keyboard.press("End")
-    page.get_by_text("They changed their habits").wait_for()
-    page.wait_for_function(
-        "before => document.querySelector('#curve path.truth').getAttribute('d') !== before",
-        arg=before,
-    )
-    caption = page.locator("#curve figcaption").inner_text()
-    assert "0.8%" in caption  # (0.06 / 0.68)² of those who see the first result
+    page.get_by_text("They changed their habits").wait_for(timeout=PATIENCE)
+    expect(page.locator("#curve path.truth")).not_to_have_attribute("d", before, timeout=PATIENCE)
+    # (0.06 / 0.68)² of those who see the first result
+    expect(page.locator("#curve figcaption")).to_contain_text("0.8%")
     end = time.monotonic() + PATIENCE / 1_000
     while learned(page) > believed / 2:
         assert time.monotonic() < end, f"position 10 is still believed at {learned(page)}%"

@@ -2,6 +2,10 @@
 
 import re
 
+import pytest
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
 MARKUP = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
 
 
@@ -63,7 +67,7 @@ def test_it_says_when_it_is_cut_off_and_comes_back(service, watch):
     service.state["counts"] = {"impressions": 99, "events": 11}
     page.context.set_offline(False)
     page.get_by_text("following").wait_for(timeout=15_000)
-    page.wait_for_function("document.getElementById('sessions').textContent === '99'")
+    expect(page.locator("#sessions")).to_have_text("99")
 
 
 def test_what_comes_from_data_is_shown_as_text(service, watch):
@@ -128,7 +132,7 @@ def test_sliders_ask_for_other_habits_by_mouse_and_keyboard(service, watch):
     slider.focus()
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
-    page.wait_for_function("document.querySelector('#knobs output').textContent === '1.3'")
+    expect(page.locator("#knobs output").first).to_have_text("1.3")
     page.wait_for_timeout(400)
     assert service.asked == [("/demo", {"eta": 1.3}, None)]
     assert slider.get_attribute("aria-valuetext") == "1.3"
@@ -139,7 +143,7 @@ def test_a_slider_goes_where_users_are(service, watch):
     page.get_by_text("following").wait_for()
     demo = service.state["demo"]
     service.tell(demo={**demo, "knobs": {**demo["knobs"], "rate": 100}})
-    page.wait_for_function("document.getElementById('knob-rate').value === '100'")
+    expect(page.locator("#knob-rate")).to_have_value("100")
 
 
 def test_a_coming_change_is_announced_and_one_that_came_is_told(service, watch):
@@ -217,6 +221,6 @@ def test_an_alarm_is_read_out_once_and_can_be_put_away(service, watch):
     page.locator(".alarm").wait_for()
     page.get_by_role("button", name="Seen").click()
     service.tell(counts={"impressions": 80_000, "events": 62_000})
-    page.wait_for_function("document.getElementById('sessions').textContent === '80,000'")
+    expect(page.locator("#sessions")).to_have_text("80,000")
     assert page.locator(".alarm").count() == 0
     assert page.locator("#past-alarms li").count() == 1
