@@ -210,8 +210,9 @@ def model(folder: Path) -> Any:
     # The order of names in JSON means nothing.
     training = json.dumps(found.training, sort_keys=True)
     remembered = None if found.memory is None else found.memory.arrays()
-    held = {} if remembered is None else {k: v.tobytes() for k, v in remembered.items()}
-    sums = {name: tensor.numpy().tobytes() for name, tensor in found.optimizers.items()}
+    held = [] if remembered is None else [each.tobytes() for each in remembered.values()]
+    # The order of tensors in a file means nothing, either.
+    sums = [(name, found.optimizers[name].tolist()) for name in sorted(found.optimizers)]
     return scores, _curve(found.propensity), names, found.kind, training, held, sums
 
 

@@ -176,6 +176,11 @@ class OneList(dualrank.ClickRanker):
         given = {"qid": np.arange(size) // 4, "position": np.arange(size) % 4 + 1}
         return super().fit(X, (np.asarray(y) > np.mean(y)).astype(int), **given)
 
+    def partial_fit(self, X, y):
+        size = len(y)
+        given = {"qid": np.arange(size) // 4, "position": np.arange(size) % 4 + 1}
+        return super().partial_fit(X, (np.asarray(y) > np.mean(y)).astype(int), **given)
+
     def score(self, X, y):
         size = len(y)
         given = {"qid": np.arange(size) // 4, "position": np.arange(size) % 4 + 1}

@@ -151,7 +151,7 @@ class ClickRanker(BaseEstimator):
         for.
         """
         if getattr(self, "model_", None) is None:
-            self.fit(X, clicks, qid=qid, position=position)
+            ClickRanker.fit(self, X, clicks, qid=qid, position=position)
             dataset, log = self._lists(X, clicks, qid, position)
             self.model_ = self.model_.remember(log, dataset, seed=self.seed)
             return self
