@@ -16,6 +16,7 @@ from dualrank.data.log.spark import read_log_on_spark
 from dualrank.errors import SettingsError
 from dualrank.extras import _EXTRAS, Extra
 from dualrank.learning.tensorboard import require_tensorboard
+from dualrank.online.serving import serve
 from dualrank.pages.extraction import extract_fields
 from dualrank.pages.index import PageIndex
 from dualrank.pages.sources import find_pages
@@ -50,6 +51,7 @@ USES = {
     "rjieba": ("chinese", lambda folder: Tokeniser(chinese=True)),
     "tensorboard": ("tensorboard", lambda folder: require_tensorboard()),
     "lightgbm": ("trees", lambda folder: Grower(np.eye(2, dtype=np.float32), {}, 1)),
+    "starlette": ("serve", lambda folder: serve(folder / "model", folder / "new")),
     "pyspark": ("spark", lambda folder: read_log_on_spark(folder / "log.parquet")),
 }
 
@@ -84,7 +86,7 @@ sys.modules.update(dict.fromkeys(sys.argv[1:]))
 import dualrank
 for name in dualrank.__all__:
     getattr(dualrank, name)
-for room in ("pages", "reproduce", "cli"):
+for room in ("pages", "online", "reproduce", "cli"):
     path = importlib.import_module("dualrank." + room).__path__
     for module in pkgutil.iter_modules(path, f"dualrank.{room}."):
         importlib.import_module(module.name)
@@ -93,6 +95,7 @@ for room in ("pages", "reproduce", "cli"):
 
 def test_all_is_imported_without_any_extra():
     hidden = [*USES, "matplotlib", "onnx", "onnxruntime", "sklearn"]
+    hidden += ["httptools", "prometheus_client", "redis", "starlette", "uvicorn", "uvloop"]
     subprocess.run([sys.executable, "-c", IMPORT_ALL, *hidden], check=True)
 
 

@@ -6,12 +6,13 @@ not see by itself is looked for here: a name that stands twice in an object.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NotRequired, TypeVar
 
 from pydantic import ConfigDict, FailFast, Field, TypeAdapter, ValidationError, with_config
 from pydantic_core import from_json
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from dualrank.data.log.event_amounts import LARGEST
 from dualrank.errors import DataError
@@ -23,10 +24,10 @@ TEXT = r"^[^\x00-\x1f\x7f-\x9f]*$"
 """Ids are text: no character in them moves a cursor, or ends a line of a log."""
 
 Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID, pattern=TEXT)]
-_RULES = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+RULES = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-@with_config(_RULES)
+@with_config(RULES)
 class Document(TypedDict):
     """A candidate: its features, or an id that the table of the service knows."""
 
@@ -40,7 +41,7 @@ class Document(TypedDict):
     ]
 
 
-@with_config(_RULES)
+@with_config(RULES)
 class Query(TypedDict):
     """Candidates to be ranked for a query."""
 
@@ -57,14 +58,14 @@ class Query(TypedDict):
     ]
 
 
-@with_config(_RULES)
+@with_config(RULES)
 class Queries(TypedDict):
     """Several queries at once."""
 
     queries: Annotated[list[Query], FailFast(), Field(min_length=1)]
 
 
-@with_config(_RULES)
+@with_config(RULES)
 class OneEvent(TypedDict):
     """Something that a user did with a document of an impression."""
 
@@ -86,14 +87,14 @@ class OneEvent(TypedDict):
     ]
 
 
-@with_config(_RULES)
+@with_config(RULES)
 class Events(TypedDict):
     """Several events at once."""
 
     events: Annotated[list[OneEvent], FailFast(), Field(min_length=1)]
 
 
-@with_config(_RULES)
+@with_config(RULES)
 class Rollback(TypedDict):
     """Take the live version back."""
 
@@ -168,13 +169,13 @@ def adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def read_body(kind: type[Body], body: bytes) -> Body:
+def read_body(kind: Callable[..., Body], body: bytes) -> Body:
     """What a request says; a DataError in one sentence where it is no such thing."""
     try:
         found: Body = adapter(kind).validate_json(body)
     except ValidationError as error:
         raise DataError(sentence_of(error)) from None
-    _refuse_names_twice(body, found)
+    refuse_names_twice(body, found)
     return found
 
 
@@ -196,11 +197,11 @@ def read_one_or_several(one: Any, several: Any, name: str, body: bytes) -> Any:
         if meant is guess:
             raise DataError(sentence_of(error)) from None
         return read_body(meant, body)
-    _refuse_names_twice(body, found)
+    refuse_names_twice(body, found)
     return found
 
 
-def _refuse_names_twice(body: bytes, found: Any) -> None:
+def refuse_names_twice(body: bytes, found: Any) -> None:
     """Of a name that stands twice in an object the parser keeps one value.
 
     Without a backslash every quote begins or ends a string: there are more of them than what was

@@ -22,6 +22,9 @@ MOST_IMPRESSIONS = 20_000
 MOST_EVENTS = 200_000
 """So many events may wait; further ones are refused at once."""
 MOST_EVENTS_OF_GROUP = 20_000
+GATHERED = 0.05
+"""Seconds for which impressions wait for each other, while no event waits."""
+MANY = 1_000
 PAUSE = 0.1
 """Seconds between two attempts where nothing can be written."""
 PATIENCE = 5.0
@@ -66,7 +69,8 @@ class GroupCommit:
                 self.dropped += 1
                 return
             self._impressions.append(impression)
-            self._changed.notify()
+            if len(self._impressions) == 1:
+                self._changed.notify()
 
     def record(self, events: Sequence[Event]) -> Future[list[Outcome]]:
         """Let events wait for the next group; the future knows what became of them."""
@@ -112,6 +116,7 @@ class GroupCommit:
                     if self._stop_by is not None:
                         return
                     self._changed.wait()
+                self._gather()
                 if self._stop_by is not None and time.monotonic() > self._stop_by:
                     self._give_up()
                     return
@@ -122,6 +127,15 @@ class GroupCommit:
             if not self._write(*group):
                 # Nobody may hold the processor with attempts; a moment later there may be room.
                 time.sleep(PAUSE)
+
+    def _gather(self) -> None:
+        """Impressions alone are in no hurry: one transaction for each would slow the answers."""
+        until = time.monotonic() + GATHERED
+        while not (self._batches or self._jobs) and self._stop_by is None:
+            left = until - time.monotonic()
+            if left <= 0 or len(self._impressions) >= MANY:
+                return
+            self._changed.wait(left)
 
     def _take(
         self,

@@ -20,7 +20,7 @@ from dualrank.online.structured_log import log_as_json
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 LONG_LIFE = 60.0
-"""A learner that lived so many seconds is started again without waiting longer than the first time."""
+"""A learner that lived so many seconds is started again after the first pause."""
 PATIENCE = 5.0
 """Seconds for a learner to end by itself."""
 LOOK_EVERY = 0.5

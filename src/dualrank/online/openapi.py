@@ -39,7 +39,7 @@ REFUSALS = {
     421: "The request was sent to another host",
     422: "The body does not say what it should; the sentence says where",
     429: "This client asks too often",
-    503: "Too many requests, or nothing can be written just now; Retry-After says when to come back",
+    503: "Too many requests, or nothing can be written; Retry-After says when to come back",
 }
 _ALWAYS = (400, 421, 429, 503)
 _OF_BODIES = (*_ALWAYS, 401, 408, 413, 415, 422)

@@ -16,6 +16,7 @@ from dualrank.learning.model import Model
 from dualrank.online.bodies import Document, Query, Result
 from dualrank.online.exploration import Exploration
 from dualrank.online.feature_table import FeatureTable
+from dualrank.online.service_settings import ServiceSettings
 from dualrank.sentences import document_of, shortened
 
 Features = NDArray[np.float32]
@@ -47,21 +48,30 @@ class Ranked:
 
 
 def candidates_of(
-    query: Query, inputs: int, table: FeatureTable | None, depth: int, most: int
+    query: Query,
+    matrix: Features | None,
+    inputs: int,
+    table: FeatureTable | None,
+    limits: ServiceSettings,
 ) -> Candidates:
-    """A query's documents with `inputs` features each; a DataError that says what is wrong."""
+    """A query's documents with `inputs` features each; a DataError that says what is wrong.
+
+    `matrix` are the features, where they have been read already.
+    """
     documents, name = query["documents"], query["query_id"]
-    if len(documents) > most:
+    if len(documents) > limits.max_documents:
         raise DataError(
             f"query {shortened(name)} has {len(documents):,} documents; this service takes "
-            f"at most {most:,}"
+            f"at most {limits.max_documents:,}"
         )
     doc_ids = [each["doc_id"] for each in documents]
     if len(set(doc_ids)) < len(doc_ids):
         again = next(each for i, each in enumerate(doc_ids) if each in doc_ids[:i])
         raise DataError(f"{document_of(name, again)} is there twice")
     with_features = sum("features" in each for each in documents)
-    if with_features == len(documents):
+    if matrix is not None:
+        features = matrix
+    elif with_features == len(documents):
         features = features_of(name, documents, inputs)
     elif with_features:
         odd = next(each["doc_id"] for each in documents if "features" not in each)
@@ -73,7 +83,7 @@ def candidates_of(
         )
     else:
         features = table.features(name, doc_ids)
-    displayed = min(query.get("displayed", depth), len(doc_ids))
+    displayed = min(query.get("displayed", limits.depth), len(doc_ids))
     client = query.get("client", "")
     return Candidates(name, doc_ids, features, displayed, client, bool(with_features))
 
@@ -119,17 +129,20 @@ def _with_gaps(query_id: str, documents: Sequence[Document], inputs: int) -> Fea
 
 def score(model: Model, asked: Sequence[Candidates]) -> list[NDArray[np.float32]]:
     """Scores of the candidates of several queries, in one pass."""
-    lengths = [len(each.doc_ids) for each in asked]
-    offsets = np.append(0, np.cumsum(lengths))
-    if len(asked) == 1:
-        features, doc_ids = asked[0].features, asked[0].doc_ids
-    else:
-        features = np.concatenate([each.features for each in asked])
-        doc_ids = [name for each in asked for name in each.doc_ids]
-    data = Dataset(
-        features, offsets, _objects(each.query_id for each in asked), doc_ids=_objects(doc_ids)
-    )
-    return np.split(model.predict(data), offsets[1:-1])
+    one = asked[0].features
+    features = one if len(asked) == 1 else np.concatenate([each.features for each in asked])
+    offsets = np.append(0, np.cumsum([len(each.doc_ids) for each in asked]))
+    scores = None
+    if not model.ranker.by_list:
+        try:
+            scores = model.predict(features)
+        except DataError:
+            scores = None  # asked again with names, for the sentence
+    if scores is None:
+        doc_ids = _objects(name for each in asked for name in each.doc_ids)
+        query_ids = _objects(each.query_id for each in asked)
+        scores = model.predict(Dataset(features, offsets, query_ids, doc_ids=doc_ids))
+    return [scores] if len(asked) == 1 else np.split(scores, offsets[1:-1])
 
 
 def _objects(names: object) -> NDArray[np.str_]:
@@ -147,9 +160,10 @@ def rank(candidates: Candidates, scores: NDArray[np.float32], exploration: Explo
     if swapped:
         order[[0, swapped - 1]] = order[[swapped - 1, 0]]
     names = candidates.doc_ids
+    rows = zip(order.tolist(), scores[order].tolist(), strict=True)
     results: list[Result] = [
         {"doc_id": names[i], "score": value, "position": place}
-        for place, (i, value) in enumerate(zip(order.tolist(), scores[order].tolist()), start=1)
+        for place, (i, value) in enumerate(rows, start=1)
     ]
     top = order[: candidates.displayed]
     features = candidates.features[top].tobytes() if candidates.brought else b""

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import repeat
 from typing import Any, Protocol
 
 from pydantic_core import to_json
@@ -28,6 +29,7 @@ from dualrank.online.exploration import Exploration
 from dualrank.online.feature_table import FeatureTable
 from dualrank.online.live_model import LiveModel
 from dualrank.online.protection import RefusedError, Token
+from dualrank.online.quick_queries import quick_queries
 from dualrank.online.ranking_answer import Candidates, candidates_of, rank, score
 from dualrank.online.records import CLICK, Event, Impression, Outcome, Transport
 from dualrank.online.service_metrics import ServiceMetrics
@@ -41,8 +43,8 @@ LONGEST_COMMIT = 30.0
 _WHY_REFUSED: dict[Outcome, str] = {
     "unknown impression": "no such impression was displayed",
     "not displayed": "this document was not displayed in that impression",
-    "unknown kind": "events of this kind are not taken: a kind is a short plain name, no column of a "
-    "click log, and there are not too many of them",
+    "unknown kind": "events of this kind are not taken: a kind is a short plain name, no column "
+    "of a click log, and there are not too many of them",
 }
 
 log = logging.getLogger(__name__)
@@ -88,6 +90,7 @@ class Service:
         self.demo: Demo | None = None
         self.stopping = asyncio.Event()
         self.exploration = Exploration(self.settings.explore, seed)
+        quick_queries(b"{}", 1)  # compiled, or read from the cache, before somebody waits for it
         self.metrics = ServiceMetrics()
         self.metrics.watch(self._watched)
         self._outcomes: Counter[str] = Counter()
@@ -99,7 +102,12 @@ class Service:
     async def rank(self, body: bytes) -> bytes:
         """The answer to a query, or to several, as JSON."""
         limits = self.settings
-        asked = read_one_or_several(Query, Queries, "queries", body)
+        live = self.live.current  # once: whatever goes live meanwhile is for the next request
+        quick = quick_queries(body, live.inputs)
+        if quick is not None:
+            asked, matrices = quick
+        else:
+            asked, matrices = read_one_or_several(Query, Queries, "queries", body), None
         several = "queries" in asked
         queries: list[Query] = asked["queries"] if several else [asked]
         if len(queries) > limits.max_queries:
@@ -107,10 +115,9 @@ class Service:
                 f"there are {len(queries):,} queries; this service takes at most "
                 f"{limits.max_queries:,} at once"
             )
-        live = self.live.current  # once: whatever goes live meanwhile is for the next request
         candidates = [
-            candidates_of(each, live.inputs, self.table, limits.depth, limits.max_documents)
-            for each in queries
+            candidates_of(query, matrix, live.inputs, self.table, limits)
+            for query, matrix in zip(queries, matrices or repeat(None), strict=False)
         ]
         if sum(len(each.doc_ids) for each in candidates) <= FEW_ROWS:
             scores = score(live.model, candidates)
@@ -152,7 +159,7 @@ class Service:
     async def record(self, body: bytes) -> Recorded:
         """Put events on disk, and say what became of them."""
         asked = read_one_or_several(OneEvent, Events, "events", body)
-        given: list[OneEvent] = asked["events"] if "events" in asked else [asked]
+        given: list[OneEvent] = asked.get("events", [asked])
         if len(given) > self.settings.max_events:
             raise DataError(
                 f"there are {len(given):,} events; this service takes at most "

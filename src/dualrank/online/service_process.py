@@ -84,7 +84,9 @@ def _server(service: Service, learner: LearnerProcess | None, ready: Callable[[]
         timeout_graceful_shutdown=LONGEST_ANSWER,
     )
 
-    class Server(uvicorn.Server):  # type: ignore[misc]
+    base: Any = uvicorn.Server
+
+    class Server(base):
         """Tells the rest when it begins and when it is to end."""
 
         async def startup(self, sockets: Any = None) -> None:
@@ -118,7 +120,7 @@ def _protocol(patience: float) -> type[Any]:
     """The server's protocol, for clients that may be slow, or never say what they want."""
     base: type[Any] = require("serve", "uvicorn.protocols.http.httptools_impl").HttpToolsProtocol
 
-    class Patient(base):  # type: ignore[misc]
+    class Patient(base):
         """Closes connections whose request does not begin, or whose head does not end."""
 
         def connection_made(self, transport: Any) -> None:

@@ -19,7 +19,8 @@ class JsonLines(logging.Formatter):
     Everything outside of ASCII is written out, so that no id or name can end a line, or move the
     cursor of somebody who looks.
 
-    >>> record = logging.makeLogRecord({"msg": "found %s", "args": ("x\\n\\x1b[31m",), "route": "/"})
+    >>> said = {"msg": "found %s", "args": ("x\\n\\x1b[31m",), "route": "/"}
+    >>> record = logging.makeLogRecord(said)
     >>> found = json.loads(JsonLines().format(record))
     >>> found["message"], found["route"]
     ('found x\\n\\x1b[31m', '/')

@@ -172,7 +172,7 @@ class Demo:
     def change(self, values):
         from dualrank.errors import DataError
 
-        if values.keys() - self.values.keys():
+        if not isinstance(values, dict) or values.keys() - self.values.keys():
             raise DataError("there is no such knob")
         self.values |= values
         return self.values
