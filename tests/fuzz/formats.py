@@ -170,6 +170,9 @@ def _formats() -> list[Format]:
             "kept-runs", ("unfinished/*.npz",), lambda at: readings.kept_runs(at / "unfinished")
         ),
         _one("results", "results.json", readings.results),
+        Format("versions", ("versions.json",), readings.versions),
+        Format("learner-record", ("learner.json",), readings.learner_record),
+        Format("learner-state", ("learner-state.json",), readings.learner_state),
         *(
             Format(
                 f"export-{target}",

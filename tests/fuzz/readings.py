@@ -11,6 +11,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,7 +24,8 @@ from dualrank.data.qrels import with_qrels
 from dualrank.data.runs import read_rankings, read_run
 from dualrank.decisions import compare, read_interleaved, read_lists
 from dualrank.errors import DataError, DualrankError, SettingsError
-from dualrank.online import Collector, EventStore, Segments
+from dualrank.online import Collector, EventStore, LearnerRecord, Segments, Versions
+from dualrank.online.learner_state import LearnerState
 from dualrank.pages.index import PageIndex
 from dualrank.pages.sources import Unreadable, find_pages
 from dualrank.pages.tables import read_pairs, read_queries
@@ -296,6 +298,26 @@ def beside_an_export(folder: Path, target: str) -> Any:
     written = dr.export(exported(), target, out)
     require(written.sentence.isprintable(), "a sentence of several lines")
     return written.sentence.replace(str(out), "")
+
+
+def versions(folder: Path) -> Any:
+    """Which versions there are, and which is live."""
+    note = Versions(folder).note()
+    if note.live not in note.versions:
+        raise NonsenseError("a version is live that is not there")
+    return note.live, note.anchor, sorted(note.versions), len(note.happened)
+
+
+def learner_record(folder: Path) -> Any:
+    """What a learner has seen."""
+    found = LearnerRecord.read(folder)
+    return [each.sessions for each in found.rounds], [each.said for each in found.alarms]
+
+
+def learner_state(folder: Path) -> Any:
+    """How far a learner has come."""
+    found = LearnerState.read(folder)
+    return None if found is None else asdict(found)
 
 
 def stored_events(path: Path) -> Any:

@@ -7,7 +7,7 @@ import gzip
 import io
 import json
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,19 @@ from dualrank.data.click_log import PERIOD, Column
 from dualrank.data.log.saved import write_log
 from dualrank.data.runs import write_run
 from dualrank.decisions.interleaving_lists import InterleavedLists, build_lists
-from dualrank.online import Collector, Event, EventStore, Impression, Segments
+from dualrank.online import (
+    Alarm,
+    Collector,
+    Event,
+    EventStore,
+    Impression,
+    LearnerRecord,
+    Round,
+    Segments,
+    Version,
+)
+from dualrank.online.learner_state import LearnerState
+from dualrank.online.versions import Happening
 from dualrank.pages.index import PageIndex
 from dualrank.pages.sources import HeldPages
 from dualrank.pages.tokens import Tokeniser
@@ -122,6 +134,7 @@ def build(folder: Path) -> None:
         _pages,
         _experiments,
         _events,
+        _learner,
     ):
         work(folder)
 
@@ -365,6 +378,27 @@ def _experiments(folder: Path) -> None:
     Results(experiment="oracle-mode", settings={"seeds": [0]}, runs=[run]).write(
         _place(folder, "results", "results.json")
     )
+
+
+def _learner(folder: Path) -> None:
+    """The notes of a folder of versions, each in a folder of its own."""
+    happened = [Happening(1.0, 1, "live", "given"), Happening(2.0, 2, "refused", "worse")]
+    first = Version(1, 1.0, "live", "given", 10, None, 1.0)
+    second = Version(2, 2.0, "refused", "worse", 20, 1)
+    note = {
+        "format": 1,
+        "live": 1,
+        "anchor": 1,
+        "versions": [asdict(first), asdict(second)],
+        "happened": [asdict(each) for each in happened],
+    }
+    _place(folder, "versions", "versions.json").write_text(json.dumps(note))
+    curve = [1.0, 0.5]
+    made = Round(2.0, 30, 4, 1.5, 1, curve, curve, curve, 0.2, 0.1, 0.3)
+    place = _place(folder, "learner-record", "learner.json").parent
+    LearnerRecord([made], [Alarm(1.0, "curve", "it moved")]).write(place)
+    place = _place(folder, "learner-state", "learner-state.json").parent
+    LearnerState(2, 1, 9, rounds=((1, 9, 1),), believed=(1.0, 0.5), rates=(0.5,)).write(place)
 
 
 def _events(folder: Path) -> None:

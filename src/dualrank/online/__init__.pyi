@@ -1,6 +1,8 @@
 from .collector import Collector as Collector
 from .event_store import EventStore as EventStore
 from .impression_ids import ImpressionIds as ImpressionIds
+from .learner import Learner as Learner
+from .learner import LearnerSettings as LearnerSettings
 from .learner_record import Alarm as Alarm
 from .learner_record import LearnerRecord as LearnerRecord
 from .learner_record import Round as Round

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dualrank.errors import DataError
+from dualrank.online.plain_records import record_of
 from dualrank.sentences import reason_of
 from dualrank.storage import read_json, write_text
 
@@ -80,8 +81,8 @@ class LearnerRecord:
         found: Any = read_json(path)
         try:
             return cls(
-                [Round(**each) for each in found["rounds"]],
-                [Alarm(**each) for each in found["alarms"]],
+                [record_of(Round, each) for each in found["rounds"]],
+                [record_of(Alarm, each) for each in found["alarms"]],
             )
-        except (TypeError, LookupError) as error:
+        except (TypeError, LookupError, ValueError) as error:
             raise DataError(f"{path}: damaged: {reason_of(error)}; remove it") from error

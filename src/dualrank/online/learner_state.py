@@ -8,12 +8,13 @@ is done again from the version before it, and none is learned twice or skipped.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dualrank.errors import CheckpointError
-from dualrank.sentences import reason_of, shortened
+from dualrank.online.plain_records import record_of
+from dualrank.sentences import reason_of
 from dualrank.storage import read_json, write_text
 
 NAME = "learner-state.json"
@@ -63,18 +64,9 @@ class LearnerState:
         try:
             if found.pop("format") != FORMAT:
                 raise ValueError("another version of dualrank wrote it")
-            found["rounds"] = tuple((int(a), int(b), int(c)) for a, b, c in found["rounds"])
-            for name in ("rates", "believed"):
-                found[name] = tuple(float(each) for each in found[name])
-            state = cls(**found)
-            for each in fields(cls):
-                if each.name not in ("rounds", "rates", "believed"):
-                    kind = bool if each.name in ("decided", "suspect") else int
-                    if type(getattr(state, each.name)) is not kind:
-                        raise TypeError(f"{each.name} is {shortened(getattr(state, each.name))}")
+            return record_of(cls, found)
         except (AttributeError, TypeError, LookupError, ValueError) as error:
             raise CheckpointError(
                 f"{path}: damaged: {reason_of(error)}; remove it, and the learner goes on from the "
                 "live version with the segments that come then"
             ) from error
-        return state

@@ -17,11 +17,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from dualrank.errors import CheckpointError, SettingsError
 from dualrank.learning.model import Model
 from dualrank.learning.model_files import MANIFEST
+from dualrank.online.plain_records import record_of
 from dualrank.sentences import reason_of, shortened
 from dualrank.storage import read_json, write_text, writing_alone
 
@@ -38,7 +39,6 @@ PATIENCE = 10.0
 """Seconds to wait for another process that is writing the note."""
 
 State = Literal["candidate", "live", "replaced", "refused", "taken back"]
-STATES: tuple[str, ...] = get_args(State)
 
 
 @dataclass(frozen=True)
@@ -324,17 +324,14 @@ def _read(path: Path) -> Note:
         if found["format"] != FORMAT:
             what = shortened(found["format"])
             raise CheckpointError(f"{path}: versions of format {what}; this version reads {FORMAT}")
-        versions = {each["number"]: Version(**each) for each in found["versions"]}
-        happened = [Happening(**each) for each in found["happened"]]
+        listed = [record_of(Version, each) for each in found["versions"]]
+        versions = {each.number: each for each in listed}
+        happened = [record_of(Happening, each) for each in found["happened"]]
         live, anchor = found["live"], found.get("anchor")
-        if not all(type(number) is int and number > 0 for number in versions):
-            raise ValueError("a version has no number")
+        if min(versions) < 1:
+            raise ValueError(f"a version has the number {min(versions)}")
         if live not in versions or (anchor is not None and anchor not in versions):
             raise ValueError("it names a version that it does not have")
-        became = [(each.state, each.why) for each in versions.values()]
-        for what, why in (*became, *((each.what, each.why) for each in happened)):
-            if what not in STATES or not isinstance(why, str):
-                raise ValueError(f"a version is {shortened(what)}")
         return Note(live, versions, happened, anchor)
     except (TypeError, LookupError, ValueError) as error:
         raise CheckpointError(f"{path}: damaged: {reason_of(error)}") from error
