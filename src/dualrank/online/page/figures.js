@@ -133,6 +133,9 @@ function drawPast(state, rounds, span, rules) {
   }
   const values = layers.flatMap((each) => (each.points && each.kind !== "band" ? each.points.map(([, y]) => y) : []));
   const from = Math.max(Math.min(...values, 0.5) / 1.35, floor);
+  for (const { points } of layers.filter((each) => each.kind === "band")) {
+    for (const point of points) point[1] = Math.max(point[1], from);
+  }
   const shown = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1].filter((each) => each >= from);
   const y = { from, to: 1.7, log: true, ticks: shown.map((each) => [each, String(each)]) };
   const last = known.at(-1).examination;

@@ -6,7 +6,7 @@ import { drawVersions, offerRollback } from "./versions.js";
 import { ago, begin, clock, count, length, make, now, setClock, write } from "./words.js";
 
 const RECENT = 180;
-const MOST = 2;
+const MOST = 1;
 const PATIENCE = 3000;
 
 let state = null;
