@@ -192,7 +192,8 @@ def service():
     stand_in.close()
 
 
-@pytest.fixture(scope="session")
+# For a module alone: while it is open, an event loop runs, and others could not start theirs.
+@pytest.fixture(scope="module")
 def browser():
     """A real browser, which calls nobody by itself."""
     chromium = which("chromium") or which("chromium-browser")
