@@ -23,9 +23,9 @@ import numpy as np
 
 from benchmarks.live_traffic import DEPTH, Folder, Site
 from dualrank.clicks.position_based import PositionBasedUser
-from dualrank.online.learner import Learner, LearnerSettings
+from dualrank.online.learner.learner import Learner, LearnerSettings
+from dualrank.online.learner.round_clicks import HeldOutQueries, read_round
 from dualrank.online.learner_record import LearnerRecord
-from dualrank.online.round_clicks import HeldOutQueries, read_round
 from dualrank.online.versions import Versions
 
 BEFORE, AFTER = 0.5, 1.5

@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.live_traffic import DEPTH, Folder, Site
 from dualrank.clicks.position_based import PositionBasedUser
-from dualrank.online.learner import Learner, LearnerSettings
+from dualrank.online.learner.learner import Learner, LearnerSettings
 from dualrank.online.learner_record import LearnerRecord
 from dualrank.online.versions import Versions
 

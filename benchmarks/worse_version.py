@@ -19,8 +19,8 @@ import numpy as np
 import dualrank as dr
 from benchmarks.live_traffic import Folder, Site
 from dualrank.clicks.position_based import PositionBasedUser
-from dualrank.online.learner import Learner, LearnerSettings
-from dualrank.online.learner_state import LearnerState
+from dualrank.online.learner.learner import Learner, LearnerSettings
+from dualrank.online.learner.learner_state import LearnerState
 from dualrank.online.versions import Versions
 
 ROUNDS, SESSIONS = 10, 5_000

@@ -16,7 +16,7 @@ from dualrank.data.log.spark import read_log_on_spark
 from dualrank.errors import SettingsError
 from dualrank.extras import _EXTRAS, Extra
 from dualrank.learning.tensorboard import require_tensorboard
-from dualrank.online.serving import serve
+from dualrank.online.service.serving import serve
 from dualrank.pages.extraction import extract_fields
 from dualrank.pages.index import PageIndex
 from dualrank.pages.sources import find_pages

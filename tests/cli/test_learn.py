@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from dualrank.online.learner_state import LearnerState
+from dualrank.online.learner.learner_state import LearnerState
 from dualrank.online.versions import Versions
 
 from ..online.small_site import Events, feature_rows, first_model, make_data, sessions

@@ -25,7 +25,7 @@ def test_what_contradicts_itself_is_one_sentence(command, tmp_path, words, said)
 
 def test_a_folder_in_which_a_demo_ran_is_not_taken_again(tmp_path):
     from dualrank.errors import SettingsError
-    from dualrank.online.demo import run_demo
+    from dualrank.online.demo.demo import run_demo
 
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "versions.json").write_text("{}")

@@ -25,7 +25,7 @@ from dualrank.data.runs import read_rankings, read_run
 from dualrank.decisions import compare, read_interleaved, read_lists
 from dualrank.errors import DataError, DualrankError, SettingsError
 from dualrank.online import Collector, EventStore, LearnerRecord, Segments, Versions
-from dualrank.online.learner_state import LearnerState
+from dualrank.online.learner.learner_state import LearnerState
 from dualrank.pages.index import PageIndex
 from dualrank.pages.sources import Unreadable, find_pages
 from dualrank.pages.tables import read_pairs, read_queries

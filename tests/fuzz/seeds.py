@@ -35,7 +35,7 @@ from dualrank.online import (
     Segments,
     Version,
 )
-from dualrank.online.learner_state import LearnerState
+from dualrank.online.learner.learner_state import LearnerState
 from dualrank.online.versions import Happening
 from dualrank.pages.index import PageIndex
 from dualrank.pages.sources import HeldPages

@@ -16,12 +16,12 @@ import sys
 import time
 
 from dualrank.errors import StorageError
-from dualrank.online.collector import Collector
-from dualrank.online.event_store import EventStore
+from dualrank.online.events.collector import Collector
+from dualrank.online.events.event_store import EventStore
+from dualrank.online.events.redis_stream import RedisStream
+from dualrank.online.events.segments import Segments
+from dualrank.online.events.stream_copying import StreamCopying
 from dualrank.online.records import Event, Impression
-from dualrank.online.redis_stream import RedisStream
-from dualrank.online.segments import Segments
-from dualrank.online.stream_copying import StreamCopying
 
 DOCUMENTS = tuple(f"d{place}" for place in range(5))
 WAIT = 0.3

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import dualrank as dr
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import top_lists
-from dualrank.online.segments import Segments
+from dualrank.online.events.segments import Segments
 
 QUERIES, DOCUMENTS, DEPTH = 240, 8, 6
 TRUTH = np.array([0.68, 0.61, 0.48, 0.34, 0.28, 0.20]) / 0.68

@@ -6,10 +6,10 @@ import asyncio
 
 import numpy as np
 
-from dualrank.online.collector import Collector
-from dualrank.online.event_store import EventStore
+from dualrank.online.events.collector import Collector
+from dualrank.online.events.event_store import EventStore
+from dualrank.online.events.segments import Segments
 from dualrank.online.records import Event, Impression
-from dualrank.online.segments import Segments
 
 
 class Clock:

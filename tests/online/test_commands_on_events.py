@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from dualrank.cli.app import app
 from dualrank.data.features import read_features
 from dualrank.data.log.read_log import read_log
-from dualrank.online.event_store import EventStore
+from dualrank.online.events.event_store import EventStore
 from dualrank.online.records import Event, Impression
 
 from .stores import collector_of, record, rows_of

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from dualrank.online.curve_of_today import curve_of_today
-from dualrank.online.drift_watch import movement
-from dualrank.online.laid_out import LaidOut
+from dualrank.online.learner.curve_of_today import curve_of_today
+from dualrank.online.learner.drift_watch import movement
+from dualrank.online.learner.laid_out import LaidOut
 from dualrank.propensity.propensity import Propensity
 
 from .small_site import DEPTH, TRUTH

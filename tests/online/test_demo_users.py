@@ -9,10 +9,10 @@ import pytest
 from dualrank.data.lists import top_lists
 from dualrank.errors import DataError
 from dualrank.evaluation.evaluator import Evaluator
-from dualrank.online.demo_habits import Account, Habits, account_in, wish
-from dualrank.online.demo_start import first_model, start_of
-from dualrank.online.demo_users import Crowd, Users
-from dualrank.online.demo_world import DEPTH, DemoWorld
+from dualrank.online.demo.demo_habits import Account, Habits, account_in, wish
+from dualrank.online.demo.demo_start import first_model, start_of
+from dualrank.online.demo.demo_users import Crowd, Users
+from dualrank.online.demo.demo_world import DEPTH, DemoWorld
 
 
 class Service:

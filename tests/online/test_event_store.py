@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from dualrank.errors import DataError, SettingsError, StorageError
-from dualrank.online import event_tables, group_commit
-from dualrank.online.event_store import EventStore
+from dualrank.online.events import event_tables, group_commit
+from dualrank.online.events.event_store import EventStore
 from dualrank.online.records import Event, Impression
 
 from .stores import clicked, collector_of, record, shown
@@ -192,7 +192,7 @@ def test_one_process_writes(tmp_path):
         EventStore(tmp_path)
     code = f"""
 import sys, time
-from dualrank.online.event_store import EventStore
+from dualrank.online.events.event_store import EventStore
 with EventStore({str(tmp_path)!r}):
     print('holds', flush=True)
     sys.stdin.read()

@@ -13,9 +13,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from dualrank.online.event_store import EventStore
-from dualrank.online.redis_stream import RedisStream
-from dualrank.online.segments import Segments
+from dualrank.online.events.event_store import EventStore
+from dualrank.online.events.redis_stream import RedisStream
+from dualrank.online.events.segments import Segments
 
 from .redis_server import RedisServer, needs_redis
 from .stores import collector_of

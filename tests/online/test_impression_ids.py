@@ -1,7 +1,7 @@
 import pytest
 
 from dualrank.errors import CheckpointError
-from dualrank.online.impression_ids import ImpressionIds, key_in
+from dualrank.online.events.impression_ids import ImpressionIds, key_in
 
 
 @pytest.fixture

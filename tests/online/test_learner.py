@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from dualrank.errors import SettingsError
-from dualrank.online import learner as module
-from dualrank.online.following import catch_up
-from dualrank.online.gate import Gate
-from dualrank.online.learner import Learner, LearnerSettings
+from dualrank.online.learner import learner as module
+from dualrank.online.learner.following import catch_up
+from dualrank.online.learner.gate import Gate
+from dualrank.online.learner.learner import Learner, LearnerSettings
+from dualrank.online.learner.learner_state import LearnerState
+from dualrank.online.learner.round_clicks import HeldOutQueries, pooled, read_round
 from dualrank.online.learner_record import LearnerRecord
-from dualrank.online.learner_state import LearnerState
-from dualrank.online.round_clicks import HeldOutQueries, pooled, read_round
 from dualrank.online.versions import Versions
 
 from .small_site import (

@@ -5,9 +5,10 @@ import json
 import pytest
 
 from dualrank.errors import CheckpointError, DataError
-from dualrank.online import learner_record, learner_state
+from dualrank.online import learner_record
+from dualrank.online.learner import learner_state
+from dualrank.online.learner.learner_state import LearnerState
 from dualrank.online.learner_record import Alarm, LearnerRecord, Round
-from dualrank.online.learner_state import LearnerState
 
 ROUND = Round(1.0, 100, 20, 3.5, 2, [1.0, 0.5], [1.0, 0.4], [1.0, 0.6], 0.3, 0.2, 0.4)
 

@@ -7,12 +7,12 @@ import pytest
 
 from dualrank.data.features import read_features
 from dualrank.errors import SettingsError, StorageError
-from dualrank.online import group_commit
-from dualrank.online.event_store import EventStore
+from dualrank.online.events import group_commit
+from dualrank.online.events.event_store import EventStore
+from dualrank.online.events.redis_stream import RedisStream
+from dualrank.online.events.segments import Segments
+from dualrank.online.events.stream_copying import StreamCopying
 from dualrank.online.records import Event
-from dualrank.online.redis_stream import RedisStream
-from dualrank.online.segments import Segments
-from dualrank.online.stream_copying import StreamCopying
 
 from .redis_server import RedisServer, needs_redis
 from .stores import clicked, collector_of, record, rows_of, shown
@@ -116,7 +116,7 @@ def test_a_reader_that_died_before_it_removed_what_it_copied_counts_nothing_twic
 
 
 def test_what_another_reader_left_is_taken_over(server, stream, store, monkeypatch):
-    monkeypatch.setattr("dualrank.online.redis_stream._ABANDONED", 0.0)
+    monkeypatch.setattr("dualrank.online.events.redis_stream._ABANDONED", 0.0)
     stream.show(shown(1))
     record(stream, clicked(1))
     client = stream._client

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from dualrank.errors import DataError
-from dualrank.online.round_clicks import HeldOutQueries, pooled, query_numbers, read_round
+from dualrank.online.learner.round_clicks import HeldOutQueries, pooled, query_numbers, read_round
 
 from .small_site import Events, feature_rows, make_data, sessions
 

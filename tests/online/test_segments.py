@@ -5,10 +5,10 @@ import pytest
 from dualrank.data.features import read_features
 from dualrank.data.log.read_log import read_log
 from dualrank.errors import StorageError
-from dualrank.online import collector as collectors
-from dualrank.online import segment_files
-from dualrank.online.event_store import EventStore
-from dualrank.online.segments import Segments
+from dualrank.online.events import collector as collectors
+from dualrank.online.events import segment_files
+from dualrank.online.events.event_store import EventStore
+from dualrank.online.events.segments import Segments
 
 from .stores import Clock, clicked, collector_of, record, rows_of, shown
 

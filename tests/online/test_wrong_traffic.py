@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dualrank.online.wrong_traffic import Sessions, wrong_sessions
+from dualrank.online.learner.wrong_traffic import Sessions, wrong_sessions
 
 
 def table(clicks, clients=None):

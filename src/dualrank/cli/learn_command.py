@@ -14,10 +14,10 @@ from dualrank.cli.terminal import Json, answer, one_bar, open_features
 from dualrank.sentences import counted
 
 if TYPE_CHECKING:
-    from dualrank.online.learner import LearnerSettings
+    from dualrank.online.learner.learner import LearnerSettings
 
 
-@imports("dualrank.online.learner:LearnerSettings")
+@imports("dualrank.online.learner.learner:LearnerSettings")
 def learn(
     models: Annotated[
         Path,
@@ -65,9 +65,9 @@ def learn(
 
     Example: dualrank learn models/ --events events/ --from redis://localhost:6379/0
     """
-    from dualrank.online.following import catch_up, follow
-    from dualrank.online.learner import Learner
-    from dualrank.online.segments import Segments
+    from dualrank.online.events.segments import Segments
+    from dualrank.online.learner.following import catch_up, follow
+    from dualrank.online.learner.learner import Learner
     from dualrank.online.versions import Versions
     from dualrank.storage import writing_alone
 
@@ -78,7 +78,7 @@ def learn(
     with ExitStack() as open_things:
         open_things.enter_context(writing_alone(versions.folder / "learning"))
         if stream is not None:
-            from dualrank.online.collecting import collecting
+            from dualrank.online.events.collecting import collecting
 
             open_things.enter_context(collecting(stream, events, wait=wait, every=every))
         learner = Learner(versions, Segments(events), settings, table)

@@ -15,11 +15,11 @@ from dualrank.cli.terminal import Json, Seed, answer
 from dualrank.errors import SettingsError
 
 if TYPE_CHECKING:
-    from dualrank.online.service_settings import ServiceSettings
-    from dualrank.online.serving import Started
+    from dualrank.online.service.service_settings import ServiceSettings
+    from dualrank.online.service.serving import Started
 
 
-@imports("dualrank.online.service_settings:ServiceSettings")
+@imports("dualrank.online.service.service_settings:ServiceSettings")
 def serve(
     model: Annotated[
         Path | None,
@@ -90,8 +90,8 @@ def serve(
     if out is not None:
         raise SettingsError("--out is the folder of --demo; what users do is kept in --events")
 
-    from dualrank.online.serving import serve as serve_until_stopped
-    from dualrank.online.structured_log import log_as_json
+    from dualrank.online.service.serving import serve as serve_until_stopped
+    from dualrank.online.service.structured_log import log_as_json
 
     log_as_json()
 
@@ -118,7 +118,7 @@ def _demo(settings: ServiceSettings, out: Path | None, seed: int, as_json: bool)
     """Show a service with simulated users, until somebody has seen enough."""
     from tempfile import TemporaryDirectory
 
-    from dualrank.online.demo import DemoStarted, run_demo
+    from dualrank.online.demo.demo import DemoStarted, run_demo
 
     def ready(started: DemoStarted) -> None:
         content = {

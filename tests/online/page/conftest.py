@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-from dualrank.online.page_files import FOLDER, HEADERS, KINDS
+from dualrank.online.service.page_files import FOLDER, HEADERS, KINDS
 
 TOKEN = "a secret"
 EYES = (0.68, 0.61, 0.48, 0.34, 0.28, 0.20, 0.11, 0.10, 0.08, 0.06)

@@ -13,10 +13,10 @@ import torch
 
 from dualrank.data.scaling import Scaler
 from dualrank.learning.model import Model
-from dualrank.online.live_model import LiveModel
-from dualrank.online.service import Service
-from dualrank.online.service_app import make_app
-from dualrank.online.service_settings import ServiceSettings
+from dualrank.online.service.live_model import LiveModel
+from dualrank.online.service.service import Service
+from dualrank.online.service.service_app import make_app
+from dualrank.online.service.service_settings import ServiceSettings
 from dualrank.online.versions import Versions
 from dualrank.rankers.network import Network
 

@@ -84,7 +84,7 @@ def test_a_disk_that_hangs_is_said(asking, query, monkeypatch):
 
     event = {"impression_id": shown(asking, query), "doc_id": "d1"}
     monkeypatch.setattr(asking.transport, "record", never)
-    monkeypatch.setattr("dualrank.online.service.LONGEST_COMMIT", 0.05)
+    monkeypatch.setattr("dualrank.online.service.service.LONGEST_COMMIT", 0.05)
     answer = asking.post("/events", event)
     assert answer.status_code == 503
     assert "send them again: each counts once" in answer.json()["error"]

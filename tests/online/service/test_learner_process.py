@@ -6,8 +6,8 @@ import subprocess
 import sys
 import time
 
-from dualrank.online.learner_process import LearnerProcess
-from dualrank.online.serving import learner_words
+from dualrank.online.service.learner_process import LearnerProcess
+from dualrank.online.service.serving import learner_words
 
 
 def wait_until(true, seconds=20.0):
@@ -37,7 +37,7 @@ time.sleep(60)
 """
 CHILD = """
 import os, sys, time
-from dualrank.online import learner_process
+from dualrank.online.service import learner_process
 learner_process._end_with(int(sys.argv[1]))
 print(os.getpid(), flush=True)
 time.sleep(60)

@@ -6,8 +6,14 @@ import json
 import pytest
 
 from dualrank.errors import SettingsError
-from dualrank.online.protection import MOST_CLIENTS, RateLimit, RefusedError, Token, read_token
-from dualrank.online.service_settings import ServiceSettings
+from dualrank.online.service.protection import (
+    MOST_CLIENTS,
+    RateLimit,
+    RefusedError,
+    Token,
+    read_token,
+)
+from dualrank.online.service.service_settings import ServiceSettings
 
 
 @pytest.mark.parametrize("path", ["/rank", "/events", "/rollback"])

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dualrank.errors import DataError
-from dualrank.online.bodies import Queries, Query, read_one_or_several
-from dualrank.online.quick_queries import quick_queries
-from dualrank.online.ranking_answer import features_of
+from dualrank.online.service.bodies import Queries, Query, read_one_or_several
+from dualrank.online.service.quick_queries import quick_queries
+from dualrank.online.service.ranking_answer import features_of
 
 
 def body_of(*texts):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dualrank.data.dataset import Dataset
-from dualrank.online.exploration import Exploration
-from dualrank.online.feature_table import FeatureTable
+from dualrank.online.service.exploration import Exploration
+from dualrank.online.service.feature_table import FeatureTable
 
 
 def test_the_best_stand_first_and_what_the_user_sees_is_handed_over(asking, query):

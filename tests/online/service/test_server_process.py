@@ -13,8 +13,8 @@ import time
 import pytest
 
 from dualrank.errors import SettingsError
-from dualrank.online.service_settings import ServiceSettings
-from dualrank.online.serving import serve
+from dualrank.online.service.service_settings import ServiceSettings
+from dualrank.online.service.serving import serve
 
 PATIENCE = 1.0
 
@@ -211,7 +211,7 @@ def test_asked_to_stop_it_answers_what_is_under_way_and_keeps_all(server):
     assert [each["message"] for each in said][-2:] == ["stopping", "stopped"]
     assert {each["level"] for each in said} <= {"info", "warning"}
 
-    from dualrank.online.event_store import EventStore
+    from dualrank.online.events.event_store import EventStore
 
     with EventStore(server.events) as store:
         kept = store.alone(

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dualrank.online.learner_record import Alarm, LearnerRecord, Round
-from dualrank.online.page_files import page_files
+from dualrank.online.service.page_files import page_files
 
 
 def a_round(**more):
@@ -38,8 +38,8 @@ def test_a_damaged_record_of_the_learner_does_not_end_the_status(asking, version
 
 
 def test_the_stream_tells_everything_once_and_then_what_changed(asking, query, monkeypatch):
-    monkeypatch.setattr("dualrank.online.service_status.EVERY", 0.02)
-    monkeypatch.setattr("dualrank.online.service_status.FRESH", 0.0)
+    monkeypatch.setattr("dualrank.online.service.service_status.EVERY", 0.02)
+    monkeypatch.setattr("dualrank.online.service.service_status.FRESH", 0.0)
     service = asking.service
 
     async def listen():
@@ -61,7 +61,7 @@ def test_the_stream_tells_everything_once_and_then_what_changed(asking, query, m
 
 
 def test_streams_have_an_end_and_a_limit(serving, monkeypatch):
-    monkeypatch.setattr("dualrank.online.service_status.EVERY", 0.02)
+    monkeypatch.setattr("dualrank.online.service.service_status.EVERY", 0.02)
     asking = serving(max_streams=1)
 
     async def two():
@@ -180,7 +180,7 @@ class Demo:
 
 def test_a_demo_has_knobs_for_our_own_page(serving, token):
     """Simulated users are turned without a token, by a page of this service alone."""
-    from dualrank.online.service_app import make_app
+    from dualrank.online.service.service_app import make_app
 
     asking = serving(token=token)
     assert asking.post("/demo", {"eta": 2}).status_code == 404

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from dualrank.online.live_model import LiveModel
+from dualrank.online.service.live_model import LiveModel
 
 
 def test_every_answer_is_of_the_version_that_it_names(asking, versions, model_numbered, query):
@@ -96,7 +96,7 @@ def test_a_version_is_tried_again_later(versions, model_numbered, monkeypatch):
     (versions.path(2) / "ranker.safetensors").write_bytes(whole)
     live.look()
     assert live.current.number == 1
-    monkeypatch.setattr("dualrank.online.live_model.TRY_AGAIN", 0.0)
+    monkeypatch.setattr("dualrank.online.service.live_model.TRY_AGAIN", 0.0)
     live.look()
     assert live.current.number == 2
     assert live.failures == 1
@@ -110,7 +110,7 @@ def test_a_note_that_cannot_be_read_leaves_the_old_version(versions, model_numbe
     live.look()
     assert live.current.number == 1
     note.write_text(whole)
-    monkeypatch.setattr("dualrank.online.live_model.TRY_AGAIN", 0.0)
+    monkeypatch.setattr("dualrank.online.service.live_model.TRY_AGAIN", 0.0)
     live.look()
     assert live.current.number == 1
 

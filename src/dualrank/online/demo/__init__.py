@@ -1,0 +1,1 @@
+"""A whole service with simulated users, to watch."""

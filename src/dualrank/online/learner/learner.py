@@ -1,0 +1,428 @@
+"""The learner: follows closed segments, learns in rounds, and decides which version is live.
+
+A round: new segments are read, and what looks wrong is left out (`round_clicks`). The curve is
+compared with that of the lists before (`drift_watch`). The model learns from the queries that are
+not held out (`Model.update`), and becomes a candidate, which goes live unless held-out clicks find
+it worse than the live version or than the anchor (`gate`). The live version is asked the same
+after every round, and is taken back once it is surely worse than the one before it or the anchor.
+
+The *anchor* is the last version that was clearly better than the anchor before it; the first
+version is the first one. Many steps down, none of which is noticed by itself, end there.
+
+After a candidate was refused, learning goes on from it: what was clicked is in it, and the next one
+is compared with the live version again. Where it was surely worse, learning goes back to the live
+version, and after a rollback by a person it goes on from what they put there.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from dualrank.data.dataset import Dataset
+from dualrank.errors import DataError, SettingsError
+from dualrank.learning.model import Model
+from dualrank.online.learner.corrected_worth import corrected_worth
+from dualrank.online.learner.curve_of_today import curve_of_today
+from dualrank.online.learner.drift_watch import movement
+from dualrank.online.learner.gate import SURE, Gate
+from dualrank.online.learner.learner_state import MOST_ROUNDS, LearnerState
+from dualrank.online.learner.remembered_rounds import RememberedRounds
+from dualrank.online.learner.round_clicks import (
+    ClosedSegments,
+    HeldOutQueries,
+    RoundClicks,
+    read_round,
+)
+from dualrank.online.learner_record import Alarm, LearnerRecord, Round
+from dualrank.online.versions import Note, Version, Versions
+from dualrank.propensity.propensity import Propensity
+from dualrank.sentences import reason_of
+
+MOST_RATES = 10
+MOST_TRIES = 20
+"""Looks at a segment that cannot be read, after which it is left out."""
+MOST_EXAMINATION = 1e6
+LEARN_POSITION = ("dla", "likelihood")
+"""Methods whose curve is what clicks say, by position alone."""
+RESULTS = 10
+"""Rows of a segment that are about a session."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class LearnerSettings:
+    """How a learner learns."""
+
+    held_out: Annotated[
+        float, "The share of queries that is held out for ever, to compare versions by."
+    ] = 0.1
+    half_life: Annotated[
+        float | None, "Sessions after which a remembered list counts half as much."
+    ] = None
+    round_sessions: Annotated[
+        int, "A round takes no more segments once it has so many sessions.", {"min": 1}
+    ] = 100_000
+    steps: Annotated[int | None, "Training steps of a round."] = None
+    seed: Annotated[int, "The seed of everything random.", {"min": 0}] = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.held_out < 1:
+            raise SettingsError(f"held_out is a share between 0 and 1, not {self.held_out}")
+        if self.half_life is not None and not self.half_life > 0:
+            raise SettingsError(f"half_life is a number of sessions, not {self.half_life}")
+
+
+class Learner:
+    """One learner of a folder of versions, which follows the segments of one store of events."""
+
+    def __init__(
+        self,
+        versions: Versions,
+        segments: ClosedSegments,
+        settings: LearnerSettings | None = None,
+        features: Dataset | None = None,
+    ) -> None:
+        self.versions = versions
+        self.segments = segments
+        self.settings = settings or LearnerSettings()
+        self._held_out = HeldOutQueries(self.settings.held_out)
+        self._models: dict[int, Model] = {}
+        self._tries: dict[int, int] = {}
+        note = versions.note()
+        live = versions.load(note.live)
+        self.features = None if features is None else features.with_features(live.feature_names)
+        found = LearnerState.read(versions.folder)
+        self.state = found or LearnerState(note.live, note.live, believed=_curve(live))
+        self._rounds = RememberedRounds()
+        self._live_changed = True
+        self._curve: Propensity | None = None
+        self._clear_up(note)
+        self._rounds.read_again(
+            self.state.rounds, segments.closed(), self._read_segments, self._load_or_model
+        )
+
+    def step(self) -> bool:
+        """Look once: at what is live, and at new segments; true where something was done."""
+        note = self._follow_people()
+        if not self.state.decided:
+            self._decide(self.state.model, self._gate())
+            return True
+        numbers = self._new_segments()
+        if numbers:
+            return self._round(numbers)
+        return self._watch(note) if self._live_changed else False
+
+    def _follow_people(self) -> Note:
+        """Go on from what somebody else put live."""
+        note = self.versions.note()
+        if note.live != self.state.live:
+            self._live_changed = True
+            self._say("version", f"version {note.live} was put live; learning goes on from it")
+            if not self.state.decided:
+                why = f"version {note.live} was put live before it was decided about"
+                self.versions.refuse(self.state.model, why)
+            self._keep(model=note.live, live=note.live, decided=True)
+        return note
+
+    def _watch(self, note: Note) -> bool:
+        """Take the live version back where it is surely worse than one that could follow it."""
+        self._live_changed = False
+        others = self._rivals(note)
+        gate = self._gate() if others else None
+        if gate is None:
+            return False
+        live = self._scores(note.live, gate.dataset)
+        for other in others:
+            judged = gate.judge(live, self._scores(other, gate.dataset))
+            if judged.is_worse(SURE):
+                why = f"it is worse: {judged.said(f'version {other}')}"
+                follows = self.versions.take_back(note.live, why, to=other)
+                self._say("version", f"version {note.live} was taken back: {why}")
+                self._keep(model=follows.number, live=follows.number, decided=True)
+                return True
+        return False
+
+    def _rivals(self, note: Note) -> list[int]:
+        """Versions that could follow the live one: the one before it, and the anchor."""
+        before = self.versions.before(note)
+        there = dict.fromkeys(each for each in (before, note.anchor) if each is not None)
+        return [
+            number
+            for number in there
+            if note.versions[number].state == "replaced" and self.versions.has(number)
+        ]
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something is left to learn or to decide."""
+        return bool(self._new_segments()) or not self.state.decided
+
+    def _new_segments(self) -> list[int]:
+        """Those that are closed and not learned, in order, up to the first that is missing."""
+        new = [n for n in self.segments.closed() if n > self.state.learned]
+        if not new:
+            return []
+        expected = self.state.learned + 1 if self.state.learned else new[0]
+        if new[0] > expected:
+            # It may be about to be written anew; one that was removed never comes.
+            missing = f"segment {expected} is missing"
+            self._unreadable(expected, new[0] - 1, missing)
+            return []
+        gap = next((i for i, n in enumerate(new) if n != new[0] + i), len(new))
+        return new[:gap]
+
+    def _round(self, numbers: Sequence[int]) -> bool:
+        found = self._read(numbers)
+        if found is None:
+            return False
+        for each in found.suspicions:
+            self._say(each.kind, each.said)
+        before = self._rounds.since(self.state.changed_at)
+        scored_by = self.state.model
+        laid = self._rounds.add(found, self._load(scored_by))
+        # A version that is worse goes first: what is learned next does not go on from it.
+        self._watch(self.versions.note())
+        moved = None if before is None or laid is None else movement(before, laid)
+        alarmed = moved is not None and moved.is_clear
+        if moved is not None and alarmed:
+            self._say("curve", moved.said)
+        # The round in which users changed mixes two habits: the one after it starts anew, too.
+        changed = alarmed or self.state.suspect
+        # A version from before the change, to which somebody went back, does not know of it.
+        knows = self.state.model >= self.state.changed_version
+        first, last = found.segments[0], found.segments[-1]
+        spans = [] if laid is None else [(first, last, scored_by)]
+        progress: dict[str, Any] = {
+            "learned": last,
+            "rounds": (*self.state.rounds, *spans)[-MOST_ROUNDS:],
+            "changed_at": first if changed else self.state.changed_at,
+            "changed_version": (
+                max(self.versions.note().versions) + 1 if changed else self.state.changed_version
+            ),
+            "believed": () if changed else self.state.believed,
+            "suspect": alarmed,
+            "sessions": self.state.sessions + found.sessions,
+            "clicks": self.state.clicks + found.clicks,
+            "rates": (*self.state.rates, found.rate)[-MOST_RATES:],
+        }
+        candidate = self._learned(found, changed or not knows, progress)
+        if candidate is None:
+            self._keep(**progress)
+        else:
+            self._offer(candidate, f"learned from segments {first} to {last}", progress)
+        self._record(found)
+        return True
+
+    def offer(self, model: Model, why: str) -> Version:
+        """Let a model that was made elsewhere through the gate, as one that was learned here."""
+        return self._offer(model, why, {})
+
+    def _offer(self, model: Model, why: str, progress: dict[str, Any]) -> Version:
+        sessions = int(progress.get("sessions", self.state.sessions))
+        made = self.versions.add(model, why, sessions=sessions, parent=self.state.model)
+        self._models[made.number] = model
+        self._keep(model=made.number, decided=False, **progress)
+        self._decide(made.number, self._gate())
+        return self.versions.note().versions[made.number]
+
+    def _read(self, numbers: Sequence[int]) -> RoundClicks | None:
+        """As many of the segments as make a round."""
+        taken: list[int] = []
+        sessions = 0
+        for number in numbers:
+            try:
+                sessions += _rows_in(self.segments, number) // RESULTS
+            except DataError as error:
+                if not taken:
+                    self._unreadable(number, number, str(error))
+                    return None
+                break
+            taken.append(number)
+            if sessions >= self.settings.round_sessions:
+                break
+        return self._read_segments(taken, self.state.rates)
+
+    def _read_segments(self, numbers: Sequence[int], rates: Sequence[float] = ()) -> RoundClicks:
+        base = self._load(self.state.model)
+        return read_round(
+            self.segments,
+            numbers,
+            self.features,
+            rates,
+            varies=base.scaler.kept,
+            takes_missing=base.ranker.takes_missing,
+        )
+
+    def _unreadable(self, number: int, last: int, said: str) -> None:
+        """Wait for whoever writes segments to mend one; not for ever."""
+        self._tries[number] = tries = self._tries.get(number, 0) + 1
+        if tries == 1:
+            self._say("learner", f"{said}; it is waited for")
+        elif tries >= MOST_TRIES:
+            self._say("learner", f"{said}; learning goes on without it")
+            self._keep(learned=last)
+
+    def _learned(self, found: RoundClicks, changed: bool, progress: dict[str, Any]) -> Model | None:
+        """The model after the clicks of a round; nothing where nothing could be learned."""
+        base = self._load(self.state.model)
+        log = found.part(self._held_out, held=False)
+        if log is None or found.dataset is None or not log.clicks.any():
+            return None
+        try:
+            learned = base.update(
+                log,
+                found.dataset,
+                half_life=self.settings.half_life,
+                changed=changed,
+                steps=self.settings.steps,
+                validation=0.0,
+                seed=self.settings.seed + found.segments[-1],
+            )
+        except DataError as error:
+            self._say("learner", f"nothing was learned: {error}")
+            return None
+        begin = int(progress["changed_at"])
+        today, before = self._rounds.since(begin), self._rounds.before(begin)
+        method = learned.training.get("update", {}).get("method")
+        if today is None or base.propensity is None or method not in LEARN_POSITION:
+            return learned
+        curve = curve_of_today(base.propensity, today, before, progress["believed"])
+        self._curve = curve
+        return learned if curve is None else replace(learned, propensity=curve)
+
+    def _decide(self, number: int, gate: Gate | None) -> None:
+        """Let a candidate go live, or say why not."""
+        note = self.versions.note()
+        if note.versions[number].state == "candidate":
+            verdict, said = self._compare(number, note, gate)
+            if verdict != "not worse":
+                self.versions.refuse(number, said)
+                logger.info("version %d was refused: %s", number, said)
+                self._keep(decided=True, live=note.live)
+                if verdict == "surely worse":
+                    self._say("learner", f"version {number} was refused: {said}")
+                    self._keep(model=note.live)
+                return
+            self.versions.go_live(number, said)
+            logger.info("version %d is live: %s", number, said)
+            note = self.versions.note()
+            self._move_anchor(note, gate)
+        self._keep(decided=True, live=self.versions.note().live)
+
+    def _compare(self, number: int, note: Note, gate: Gate | None) -> tuple[str, str]:
+        """What held-out clicks say of a candidate: in one or two words, and in a sentence."""
+        if gate is None:
+            return "unknown", "no clicks are held out yet to compare by"
+        scores = self._scores(number, gate.dataset)
+        said = []
+        rivals = dict.fromkeys([note.live, note.anchor])
+        for other in rivals:
+            if other is None or not self.versions.has(other):
+                continue
+            judged = gate.judge(scores, self._scores(other, gate.dataset))
+            words = judged.said(f"version {other}")
+            if not judged.can_tell:
+                return "unknown", words
+            if judged.is_worse():
+                surely = judged.is_worse(SURE)
+                return "surely worse" if surely else "worse", f"worse {words}"
+            said.append(words)
+        return "not worse", f"not worse {'; '.join(said)}"
+
+    def _move_anchor(self, note: Note, gate: Gate | None) -> None:
+        if gate is None or note.anchor == note.live:
+            return
+        if note.anchor is not None and self.versions.has(note.anchor):
+            live, anchor = (self._scores(n, gate.dataset) for n in (note.live, note.anchor))
+            if not gate.judge(live, anchor).is_better():
+                return
+        self.versions.hold_against(note.live)
+
+    def _gate(self) -> Gate | None:
+        """The held-out clicks of the last rounds."""
+        # Not that of a candidate: its belief about position is part of what is judged.
+        curve = self._curve or self._load(self.versions.note().live).propensity
+        return self._rounds.gate(self._held_out, curve, self.state.changed_at)
+
+    def _scores(self, number: int, dataset: Dataset) -> NDArray[np.float32]:
+        return self._load(number).predict(dataset)
+
+    def _load(self, number: int) -> Model:
+        if number not in self._models:
+            wanted = {self.state.model, self.versions.note().live, self.versions.note().anchor}
+            self._models = {n: m for n, m in self._models.items() if n in wanted}
+            self._models[number] = self.versions.load(number)
+        return self._models[number]
+
+    def _load_or_model(self, number: int) -> Model:
+        """A version, or where it is gone the one that learning goes on from."""
+        return self._load(number if self.versions.has(number) else self.state.model)
+
+    def _keep(self, **changes: object) -> None:
+        self.state = replace(self.state, **changes)  # type: ignore[arg-type]
+        self.state.write(self.versions.folder)
+
+    def _clear_up(self, note: Note) -> None:
+        """What a killed round left behind does not go live; what somebody removed is not missed."""
+        for number, version in note.versions.items():
+            if version.state == "candidate" and number != self.state.model:
+                self.versions.refuse(number, "its round was interrupted, and done again")
+        if not self.versions.has(self.state.model):
+            self._keep(model=note.live, decided=True)
+
+    def _say(self, kind: str, said: str) -> None:
+        alarm = Alarm(time.time(), kind, said)
+        logger.warning("%s: %s", kind, said)
+        record = LearnerRecord.read(self.versions.folder)
+        LearnerRecord(record.rounds, [*record.alarms, alarm]).write(self.versions.folder)
+
+    def _record(self, found: RoundClicks) -> None:
+        now = time.time()
+        curve = self._load(self.state.model).propensity
+        worth = corrected_worth(found.log, curve)
+        record = LearnerRecord.read(self.versions.folder)
+        made = Round(
+            time=now,
+            sessions=self.state.sessions,
+            clicks=self.state.clicks,
+            delay=max(now - found.latest, 0.0) if found.latest else 0.0,
+            version=self.versions.note().live,
+            worth=None if worth is None else worth.mean,
+            worth_low=None if worth is None else worth.low,
+            worth_high=None if worth is None else worth.high,
+        )
+        if curve is not None:
+            made = replace(
+                made,
+                examination=curve.examination.tolist(),
+                low=[] if curve.low is None else curve.low.tolist(),
+                high=[] if curve.high is None else _finite(curve.high),
+            )
+        LearnerRecord([*record.rounds, made], record.alarms).write(self.versions.folder)
+
+
+def _rows_in(segments: ClosedSegments, number: int) -> int:
+    path = segments.clicks(number)
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise DataError(f"{path}: not readable as a segment ({reason_of(error)})") from error
+
+
+def _curve(model: Model) -> tuple[float, ...]:
+    return () if model.propensity is None else tuple(model.propensity.examination.tolist())
+
+
+def _finite(values: NDArray[np.float64]) -> list[float]:
+    """JSON has no infinity: an interval without an end ends far away."""
+    return [float(value) for value in np.minimum(values, MOST_EXAMINATION)]
