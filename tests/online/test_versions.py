@@ -1,7 +1,8 @@
 """Versions of a model: which is live, what is kept, and how one goes back."""
 
 import json
-import multiprocessing
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -146,20 +147,19 @@ def test_a_damaged_note_is_one_sentence(versions, change, said):
         versions.note()
 
 
-def add_some(folder, count):
-    versions = Versions(folder)
-    for _ in range(count):
-        versions.add(model(), "learned")
+ADD_THREE = """
+import sys
+from dualrank.online.versions import Versions
+versions = Versions(sys.argv[1])
+for _ in range(3):
+    versions.add(versions.load(1), "learned")
+"""
 
 
 def test_two_processes_write_the_note_one_after_the_other(versions):
-    context = multiprocessing.get_context("spawn")
-    each = [context.Process(target=add_some, args=(versions.folder, 3)) for _ in range(2)]
-    for process in each:
-        process.start()
-    for process in each:
-        process.join()
-    assert [process.exitcode for process in each] == [0, 0]
+    words = [sys.executable, "-c", ADD_THREE, str(versions.folder)]
+    each = [subprocess.Popen(words) for _ in range(2)]
+    assert [process.wait() for process in each] == [0, 0]
     assert sorted(versions.note().versions) == list(range(1, 8))
     assert all(isinstance(versions.load(n), dr.Model) for n in range(2, 8))
     assert not list(Path(versions.folder).glob("*.lock"))
