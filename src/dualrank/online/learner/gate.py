@@ -33,6 +33,8 @@ refused sooner or later."""
 SURE = 3.5
 """Those by which a live version must be behind to be taken back: it is looked at after every round,
 and each look may err."""
+MUCH = 0.02
+"""The share of clicks whose loss is more than versions differ by that are nearly alike."""
 RESAMPLES = 200
 
 Scores = NDArray[np.floating]
@@ -48,6 +50,8 @@ class Judged:
     """By estimated clicks a session; nothing where no verdict is possible."""
     queries: int
     clicks: int
+    loses: float = 0.0
+    """The share of its clicks that the other one would lose by it, as estimated."""
 
     @property
     def can_tell(self) -> bool:
@@ -55,7 +59,13 @@ class Judged:
         return self.predicts is not None
 
     def is_worse(self, errors: float = WORSE) -> bool:
-        """Whether it is behind by more than so many standard errors, in either way."""
+        """Whether it is behind by more than so many standard errors, in either way.
+
+        Where much would be lost, one standard error less is enough: versions that are nearly
+        alike, of which one looks better by chance, are so in what they earn.
+        """
+        if self.earns is not None and self.loses > MUCH and self.earns < 1 - errors:
+            return True
         return any(each is not None and each < -errors for each in (self.predicts, self.earns))
 
     def is_better(self, errors: float = CLEAR) -> bool:
@@ -107,12 +117,17 @@ class Gate:
         if self._check is None:
             return Judged(None, None, self._queries, self._clicks)
         lead = self._check.lead(scores, over)
-        return Judged(lead.in_errors, self._earns(scores, over), self._queries, self._clicks)
+        earns, loses = self._earns(scores, over)
+        return Judged(lead.in_errors, earns, self._queries, self._clicks, loses)
 
-    def _earns(self, scores: Scores, over: Scores) -> float | None:
-        """The estimated difference in clicks, where the estimate stands on enough."""
+    def _earns(self, scores: Scores, over: Scores) -> tuple[float | None, float]:
+        """The estimated difference in clicks, in standard errors, and the share that is lost.
+
+        Nothing is known where the estimate does not stand on enough.
+        """
+        nothing = None, 0.0
         if self._curve is None or self._current is None or np.array_equal(scores, over):
-            return None
+            return nothing
         try:
             found = estimate(
                 self._current,
@@ -124,11 +139,12 @@ class Gate:
                 resamples=RESAMPLES,
             )
         except DataError:
-            return None
+            return nothing
         verdict = verdict_of(found)
         main = found[CLICKS]
         half = (main.high - main.low) / 2
         unsupported = verdict.decision == "cannot tell" and main.sign != 0
         if unsupported or not half > 0:
-            return None
-        return float(main.difference / half * NORMAL_95)
+            return nothing
+        lost = -main.difference / main.old if main.old > 0 else 0.0
+        return float(main.difference / half * NORMAL_95), float(lost)
