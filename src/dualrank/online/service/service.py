@@ -205,14 +205,14 @@ class Service:
             ) from None
 
     async def roll_back(self, body: bytes) -> dict[str, Any]:
-        """Take the live version back, and answer by another one from now on."""
+        """Put another version in front of users: the one before, or the one that is named."""
         asked = read_body(Rollback, body)
         why = asked.get("why") or "by hand"
         versions = self.live.versions
 
         def change() -> dict[str, Any]:
             live = versions.live.number
-            follows = versions.take_back(live, why, to=asked.get("to"))
+            follows = versions.roll_back(why, to=asked.get("to"))
             self.live.look()
             return {"taken_back": live, "live": asdict(follows)}
 
@@ -220,7 +220,7 @@ class Service:
             done = await asyncio.to_thread(change)
         except SettingsError as error:
             raise RefusedError(409, str(error)) from error
-        log.warning("version %d was taken back by hand: %s", done["taken_back"], why)
+        log.warning("version %d was put live by hand: %s", done["live"]["number"], why)
         return done
 
     def counts(self) -> dict[str, Any]:
