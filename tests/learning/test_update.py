@@ -94,10 +94,12 @@ def test_half_lives_are_counted_in_new_sessions(log, dataset, model, new):
 
 def test_a_model_that_remembers_nothing_says_so(dataset, model, new, caplog):
     with caplog.at_level(logging.WARNING):
-        updated = model.update(new, dataset, steps=5, memory=0)
-    assert "remembers nothing of what it was trained on" in caplog.text
-    assert updated.memory is None
-    assert updated.training["update"]["warnings"]
+        updated = model.update(new, dataset, steps=5)
+        assert "remembers nothing of what it was trained on" in caplog.text
+        assert updated.training["update"]["warnings"]
+        caplog.clear()
+        assert model.update(new, dataset, steps=5, memory=0).memory is None
+        assert not caplog.text
 
 
 def test_adagrad_goes_on_with_its_sums(log, dataset, new, tmp_path):

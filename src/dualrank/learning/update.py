@@ -91,7 +91,7 @@ def update_model(
             f"{model.scaler.input_count}"
         )
     check_source(log, dataset)
-    warnings = _warnings(model)
+    warnings = _warnings(model) if memory else []  # who asks for none knows
     held_out, why_not = None, "nothing was held out"
     rest = log
     if validation:
