@@ -125,11 +125,14 @@ def test_rollback_takes_the_live_version_back(
     assert asking.post("/rank", query(1, 2)).json()["version"] == 2
     answer = asking.post("/rollback", {"why": "users complain"})
     assert answer.status_code == 200
-    assert (answer.json()["taken_back"], answer.json()["live"]["number"]) == (2, 1)
+    assert (answer.json()["before"], answer.json()["live"]["number"]) == (2, 1)
     assert asking.post("/rank", query(1, 2)).json()["version"] == 1
     found = asking.get("/status").json()
     assert found["live"]["why"] == "version 2 was taken back: users complain"
     assert found["versions"][1]["state"] == "taken back"
+    assert asking.post("/rollback", {"to": 2}).json()["live"]["number"] == 2
+    # What a newer version replaces is nothing that was found wanting.
+    assert asking.get("/status").json()["versions"][0]["state"] == "replaced"
 
 
 @pytest.mark.parametrize(

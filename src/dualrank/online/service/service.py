@@ -214,7 +214,7 @@ class Service:
             live = versions.live.number
             follows = versions.roll_back(why, to=asked.get("to"))
             self.live.look()
-            return {"taken_back": live, "live": asdict(follows)}
+            return {"before": live, "live": asdict(follows)}
 
         try:
             done = await asyncio.to_thread(change)
