@@ -27,8 +27,8 @@ NAMES = {
     "--to": {*TARGETS, *FORMATS},
 }
 """Options whose values are names that the command itself looks up."""
-OTHERS = {"--version", "--nproc-per-node", "--train", "--impressions"}
-"""Of `dualrank` itself, of torchrun, and of `python -m benchmarks.trees`."""
+OTHERS = {"--version", "--nproc-per-node", "--train", "--impressions", "--change"}
+"""Of `dualrank` itself, torchrun, `python -m benchmarks.trees`, and the users of the demo."""
 FOREIGN = r"pip|python|pytest|make|torchrun"
 """How commands begin that have options of their own."""
 
@@ -67,8 +67,8 @@ def words_of(line):
 
 
 def is_name(value):
-    """Whether an option's value is a name that is looked up: no path, and no placeholder."""
-    return not value.isupper() and not re.search(r"[…/]|\.run$", value)
+    """Whether an option's value is a name that is looked up: no path, number or placeholder."""
+    return not value.isupper() and not re.search(r"[…/]|\.run$|^\d+$", value)
 
 
 def check_names(words):
