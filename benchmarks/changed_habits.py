@@ -6,6 +6,10 @@ service; what it publishes is what users are shown. Beside it a ranker goes on l
 traffic with the curve from before the change. Reported are the largest error of a weight and
 nDCG@10 of what is shown, before the change and after a tenth as many sessions as before.
 
+With `--service` users search and click over HTTP at a `dualrank serve --learn` of their own, which
+is never waited for but at the end: they change in the midst of a segment. Reported are also nDCG@10
+of the lists that were answered, the last of each habit, and the sessions of a second.
+
 `--out FILE` keeps the runs as JSON, `--figure FILE` draws them.
 """
 
@@ -16,12 +20,15 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import dualrank as dr
 from benchmarks.live_traffic import DEPTH, Folder, Site
+from benchmarks.served_traffic import Seen, serve_sessions
 from dualrank.clicks.position_based import PositionBasedUser
 from dualrank.online.learner.learner import Learner, LearnerSettings
 from dualrank.online.learner.round_clicks import HeldOutQueries, read_round
@@ -34,32 +41,53 @@ GOAL, BACK = 0.1, 0.003
 SETTINGS = LearnerSettings()
 
 
-def run(seed: int, sessions: int, queries: int, method: str) -> dict[str, Any]:
+def write_sessions(
+    site: Site,
+    first: dr.Model,
+    folder: Path,
+    plan: Sequence[tuple[float, int]],
+    rng: np.random.Generator,
+) -> Iterator[Seen]:
+    """Write each part of the plan as a closed segment, and let a learner learn it."""
+    events = Folder(folder / "events")
+    versions = Versions.create(folder / "events" / "_versions", first)
+    learner = Learner(versions, events, SETTINGS, site.data)
+    for eta, size in plan:
+        lists = site.lists(versions.load(versions.live.number))
+        events.write(site.sessions(lists, PositionBasedUser(eta=eta), size, rng))
+        learner.step()
+        last = LearnerRecord.read(versions.folder).rounds[-1]
+        yield Seen(last.examination, versions.load(versions.live.number))
+
+
+def run(
+    seed: int, sessions: int, queries: int, method: str, service: bool = False
+) -> dict[str, Any]:
     """One seed: what was believed and shown, round by round."""
     site = Site.of(queries, seed)
     rng = np.random.default_rng([seed, 0x_4AB])
+    plan = [(BEFORE, sessions // ROUNDS_BEFORE)] * ROUNDS_BEFORE
+    plan += [(AFTER, sessions // 10 // ROUNDS_AFTER)] * ROUNDS_AFTER
     began = time.time()
-    with tempfile.TemporaryDirectory() as folder:
-        versions = Versions.create(Path(folder) / "models", site.first_model(seed, method=method))
-        events, apart = Folder(Path(folder) / "events"), Folder(Path(folder) / "frozen")
-        learner = Learner(versions, events, SETTINGS, site.data)
+    with tempfile.TemporaryDirectory() as name:
+        folder, first = Path(name), site.first_model(seed, method=method)
+        if service:
+            seen = serve_sessions(site, first, folder, plan, seed)
+        else:
+            seen = write_sessions(site, first, folder, plan, rng)
+        apart = Folder(folder / "frozen")
         rows: list[dict[str, Any]] = []
-        frozen = None
-        sizes = [sessions // ROUNDS_BEFORE] * ROUNDS_BEFORE
-        sizes += [sessions // 10 // ROUNDS_AFTER] * ROUNDS_AFTER
-        for number, size in enumerate(sizes):
-            user = PositionBasedUser(eta=BEFORE if number < ROUNDS_BEFORE else AFTER)
-            live = versions.load(versions.live.number)
-            events.write(site.sessions(site.lists(live), user, size, rng))
-            learner.step()
+        frozen, sent = None, 0
+        for number, ((eta, size), each) in enumerate(zip(plan, seen, strict=True)):
+            user, live = PositionBasedUser(eta=eta), each.live
             truth = user.examination(DEPTH) / user.examination(1)
-            last = LearnerRecord.read(versions.folder).rounds[-1]
-            live = versions.load(versions.live.number)
+            sent += size
             row = {
-                "sessions": last.sessions,
-                "error": np.abs(truth / np.array(last.examination) - 1).tolist(),
+                "sessions": sent,
+                "error": np.abs(truth / np.array(each.curve) - 1).tolist(),
                 "shown": site.quality(live.predict(site.data)),
                 "test": site.test_quality(live),
+                **each.counts,
             }
             if number == ROUNDS_BEFORE - 1:
                 frozen = live
@@ -78,13 +106,15 @@ def run(seed: int, sessions: int, queries: int, method: str) -> dict[str, Any]:
                 row["frozen"] = site.quality(frozen.predict(site.data))
                 row["frozen_test"] = site.test_quality(frozen)
             rows.append(row)
-        alarms = [each.said for each in LearnerRecord.read(versions.folder).alarms]
+        versions = Versions(folder / "events" / "_versions")
+        record = LearnerRecord.read(versions.folder)
         states = [each.state for each in versions.note().versions.values()]
     return {
         "seed": seed,
         "method": method,
         "rows": rows,
-        "alarms": alarms,
+        "alarms": [each.said for each in record.alarms],
+        "rounds": [(each.sessions, each.delay) for each in record.rounds],
         "refused": states.count("refused"),
         "taken_back": states.count("taken back"),
         "seconds": time.time() - began,
@@ -105,6 +135,19 @@ def summary(found: dict[str, Any]) -> dict[str, float]:
         "test_after": after["test"],
         "frozen_test_after": after["frozen_test"],
     }
+
+
+def served(found: dict[str, Any]) -> str:
+    """What only a service can tell of a seed."""
+    rows = found["rows"]
+    rate = rows[-1]["sessions"] / sum(row["seconds"] for row in rows)
+    delays = [delay for _, delay in found["rounds"]]
+    before, after = rows[ROUNDS_BEFORE - 1]["displayed"], rows[-1]["displayed"]
+    return (
+        f"      answered lists: nDCG@10 {before:.4f} before, {after:.4f} after; "
+        f"{rate:,.0f} sessions a second; {len(delays)} rounds, at most {max(delays):.0f} s behind; "
+        f"{rows[-1]['late']:,} events late"
+    )
 
 
 def figure(runs: list[dict[str, Any]], path: Path) -> None:
@@ -141,7 +184,8 @@ def figure(runs: list[dict[str, Any]], path: Path) -> None:
 def main(words: list[str] | None = None) -> bool:
     """Print the table; true if every seed follows and beats the frozen curve."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", default="0,1,2,3,4")
+    parser.add_argument("--seeds", help="0,1,2,3,4; with --service 0")
+    parser.add_argument("--service", action="store_true", help="over HTTP, with a real service")
     parser.add_argument("--sessions", type=int, default=1_000_000)
     parser.add_argument("--queries", type=int, default=2_000)
     parser.add_argument("--method", default="likelihood")
@@ -155,8 +199,9 @@ def main(words: list[str] | None = None) -> bool:
         end="",
     )
     print("  test: before  after  old curve  refused  taken back  alarms  seconds")
-    for seed in map(int, asked.seeds.split(",")):
-        each = run(seed, asked.sessions, asked.queries, asked.method)
+    seeds = asked.seeds or ("0" if asked.service else "0,1,2,3,4")
+    for seed in map(int, seeds.split(",")):
+        each = run(seed, asked.sessions, asked.queries, asked.method, asked.service)
         runs.append(each)
         s = summary(each)
         print(
@@ -167,6 +212,8 @@ def main(words: list[str] | None = None) -> bool:
             f"{each['seconds']:>9.0f}",
             flush=True,
         )
+        if asked.service:
+            print(served(each), flush=True)
         fine &= s["error_after"] <= GOAL and s["shown_after"] >= s["shown_before"] - BACK
         fine &= s["shown_after"] > s["frozen_after"]
     if asked.out:

@@ -81,8 +81,8 @@ class Crowd:
         documents = [{"doc_id": str(name)} for name in ids[start:end]]
         return json.dumps({"query_id": str(self._data.query_ids[query]), "documents": documents})
 
-    def search(self, client: SearchClient, habits: Habits, sessions: int) -> None:
-        """So many users search at once, and click what they like."""
+    def search(self, client: SearchClient, habits: Habits, sessions: int) -> NDArray[np.float64]:
+        """So many users search at once, and click what they like; nDCG@10 of every list."""
         queries = self._rng.integers(len(self._data), size=sessions)
         people = self._rng.integers(PEOPLE, size=sessions)
         asked = ",".join(
@@ -94,7 +94,8 @@ class Crowd:
         for i, ranking in enumerate(answer["rankings"]):
             found = [self._row[each["doc_id"]] for each in ranking["results"][:DEPTH]]
             documents[i, : len(found)] = found
-        self.shown[queries] = self._world.quality_of(documents, queries)
+        quality = self._world.quality_of(documents, queries)
+        self.shown[queries] = quality
         mask = documents >= 0
         grades = np.where(mask, self._data.require_grades()[documents], 0.0)
         chances = habits.user.click_probabilities(grades, mask, self._data.max_grade)
@@ -107,6 +108,7 @@ class Crowd:
         ]
         if events:
             client.post("/events", json.dumps({"events": events}).encode())
+        return quality
 
 
 class Users:
