@@ -5,9 +5,12 @@ import pyarrow as pa
 import pytest
 
 from dualrank.errors import DataError
+from dualrank.online.events.event_store import EventStore
+from dualrank.online.events.segments import Segments
 from dualrank.online.learner.round_clicks import HeldOutQueries, pooled, query_numbers, read_round
 
 from .small_site import Events, feature_rows, make_data, sessions
+from .stores import clicked, collector_of, record, rows_of, shown
 
 
 @pytest.fixture
@@ -107,6 +110,24 @@ def test_a_round_of_nothing_but_a_machine_is_empty(data, events):
     found = read_round(events, [1], data)
     assert found.log is None
     assert found.sessions == 50
+
+
+def test_a_machine_is_told_by_the_client_that_the_store_wrote_down(tmp_path):
+    features = np.random.default_rng(0).normal(size=(4, 6, 3))
+    with EventStore(tmp_path, wait=0.0) as store:
+        for number in range(120):
+            machine = number % 4 == 0
+            client = "bot" if machine else f"u{number % 30}"
+            brought = rows_of(features[number % 4])
+            store.show(shown(number, 6, client=client, features=brought))
+            record(store, *(clicked(number, k) for k in range(6) if machine or k == number % 6))
+        assert collector_of(store).collect() == [1]
+    found = read_round(Segments(tmp_path), [1])
+    assert found.sessions == 120
+    assert found.log.sessions == 90
+    assert [(each.kind, each.said) for each in found.suspicions] == [
+        ("client", "client 'bot' clicked every result in 100% of 30 sessions: left out of learning")
+    ]
 
 
 def test_a_torn_segment_is_one_sentence(data, events):

@@ -26,7 +26,7 @@ from dualrank.online.learner.laid_out import LaidOut
 from dualrank.online.learner.wrong_traffic import Sessions, Suspicion, wrong_sessions
 from dualrank.sentences import counted, listed, reason_of
 
-READ = ("session_id", "query_id", "doc_id", "position", "clicked", "timestamp", "client")
+READ = ("session_id", "query_id", "doc_id", "position", "clicked", "timestamp", "client_id")
 ENOUGH = 100
 """Documents of which a feature that does not differ is taken for empty."""
 
@@ -142,7 +142,7 @@ def read_round(
     kept = rows.filter(pa.array(~left_out[sessions.of_row])) if left_out.any() else rows
     if kept.num_rows == 0:
         return found
-    columns = [name for name in READ if name in kept.column_names and name != "client"]
+    columns = [name for name in READ if name in kept.column_names and name != "client_id"]
     try:
         log = ClickLog.read(kept.select(columns), dataset, max_bad_share=1.0, periods=0)
     except DataError as error:
