@@ -10,9 +10,9 @@ a δ is, the clicks at its position say by an exact test: of n there, a on the n
 E would be expected with δ_k = 0, a is binomial with E / (E + n − a). (The error of a fitted δ says
 nothing there: without a click it is 0, however few were expected.) Clicks of one query are alike,
 and the first position has its own luck: by what errors over queries are larger for that than
-√(1/a + 1/(n − a)), the error of δ is. Unlike `diagnostics.stability`, which compares the same document at
-the same position and is immune to a wrong f, this has power where most queries are rare; as f is
-never quite right, a change counts only where it is also notable.
+√(1/a + 1/(n − a)), the error of δ is. Unlike `diagnostics.stability`, which compares the same
+document at the same position and is immune to a wrong f, this has power where most queries are
+rare; as f is never quite right, a change counts only where it is also notable.
 """
 
 from __future__ import annotations
