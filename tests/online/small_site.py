@@ -57,7 +57,7 @@ def as_segment(data, queries, shown, clicked, client=None):
         "timestamp": np.full(count * depth, time.time()),
     }
     if client is not None:
-        columns["client"] = np.asarray(client)[session]
+        columns["client_id"] = np.asarray(client)[session]
     return pa.table(columns)
 
 

@@ -23,6 +23,13 @@ def lists(count, eta, seed, *, queries=400, noise=0.3):
     return LaidOut(scores, clicks, np.ones(clicks.shape, bool), query.astype(np.uint64), count)
 
 
+def without_clicks(found, position):
+    """Those on which this position was not clicked."""
+    kept = found.clicks[:, position] == 0
+    arrays = (found.scores, found.clicks, found.mask, found.query)
+    return LaidOut(*(each[kept] for each in arrays), found.sessions)
+
+
 def test_the_curve_is_found_within_its_interval():
     outside = 0
     for seed in range(10):
@@ -55,10 +62,7 @@ def test_lists_from_before_a_change_make_the_curve_after_it_surer():
 
 
 def test_a_position_that_nobody_clicked_has_no_interval():
-    today = lists(2_000, 1.0, 3)
-    kept = today.clicks[:, -1] == 0
-    today = LaidOut(*(each[kept] for each in (today.scores, today.clicks, today.mask,
-                                              today.query)), 10)  # fmt: skip
+    today = without_clicks(lists(2_000, 1.0, 3), -1)
     found = curve_of_today(Propensity.of(TRUTH), today)
     assert found.high[-1] == np.inf
     assert 0 < found.examination[-1] < TRUTH[-1]
@@ -95,6 +99,26 @@ def test_another_ranking_of_the_same_users_is_no_change():
         after.scores[order], after.clicks[order], after.mask[order], after.query[order], 1
     )
     assert not movement(before, turned).is_clear
+
+
+def test_a_position_that_nobody_happened_to_click_is_no_change():
+    before = lists(4_000, 2.5, 1)
+    unclicked = 0
+    for seed in range(12):
+        after = lists(70, 2.5, 100 + seed)
+        unclicked += int((after.clicks.sum(axis=0) == 0).any())
+        assert not movement(before, after).is_clear
+    assert unclicked >= 6
+
+
+def test_a_position_that_nobody_clicks_any_more_is_noticed_once_clicks_are_missed():
+    before, after = lists(8_000, 1.0, 1), lists(1_000, 1.0, 2)
+    assert after.clicks[:, 3].sum() > 50
+    moved = movement(before, without_clicks(after, 3))
+    assert moved.is_clear
+    assert "times less at position 4 than before" in moved.said
+    few = lists(60, 1.0, 3)
+    assert not movement(before, without_clicks(few, 3)).is_clear
 
 
 def test_a_change_of_a_tenth_is_not_notable_however_sure():

@@ -4,10 +4,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dualrank.data.dataset import Dataset
+from dualrank.data.lists import top_lists
+from dualrank.data.scaling import Scaler
 from dualrank.errors import DataError
+from dualrank.online.events.event_store import EventStore
+from dualrank.online.events.segments import Segments
 from dualrank.online.learner.round_clicks import HeldOutQueries, pooled, query_numbers, read_round
 
-from .small_site import Events, feature_rows, make_data, sessions
+from .small_site import DEPTH, Events, feature_rows, make_data, sessions
+from .stores import clicked, collector_of, record, rows_of, shown
 
 
 @pytest.fixture
@@ -62,6 +68,45 @@ def test_features_that_requests_brought_are_the_latest(data, events):
     assert found.log.sessions == 600
 
 
+def test_features_that_requests_brought_come_before_those_of_the_table(data, events):
+    brought = data.take(np.arange(0, len(data), 2))
+    features = brought.features + 1
+    table = data.take(np.arange(len(data) - 60))
+    events.add(some(data, 2_000), feature_rows(brought, features))
+    found = read_round(events, [1], table)
+    known = dict(zip(table.pairs(), table.features, strict=True))
+    known |= dict(zip(brought.pairs(), features, strict=True))
+    pairs = found.dataset.pairs()
+    assert {each for each in brought.pairs() if each not in set(table.pairs())} <= set(pairs)
+    assert np.allclose(found.dataset.features, [known[each] for each in pairs])
+    both = read_round(events, [1], data)
+    assert both.log.sessions == 2_000
+    assert both.suspicions == ()
+    other = Dataset.from_arrays(np.ones((2, 3)), ["0", "0"], doc_ids=["d0", "d1"])
+    with pytest.raises(DataError, match="documents with 3, 4 features; expected as many"):
+        read_round(events, [1], other)
+
+
+def test_features_far_outside_of_what_the_model_knows_leave_their_sessions_out(data, events):
+    features = data.features.copy()
+    shown = top_lists(data, data.features[:, 0], DEPTH).documents
+    features[shown[0, 0]] = 1e6
+    events.add(some(data, 2_000), feature_rows(data, features))
+    scaler = Scaler.fit(data.features)
+    found = read_round(events, [1], scaler=scaler)
+    assert [each.kind for each in found.suspicions] == ["feature"]
+    assert found.suspicions[0].said.endswith(
+        "sessions show documents with features far outside of what the model was trained on: left "
+        "out of learning"
+    )
+    assert 0 < found.log.sessions < 2_000
+    assert data.query_ids[0] not in found.dataset.query_ids[found.log.lists.queries]
+    rare = features.copy()
+    rare[shown[0, 0]] = 100
+    events.add(some(data), feature_rows(data, rare))
+    assert read_round(events, [2], scaler=scaler).suspicions == ()
+
+
 def test_without_features_nothing_is_learned_and_that_is_said(data, events):
     events.add(some(data))
     found = read_round(events, [1])
@@ -107,6 +152,24 @@ def test_a_round_of_nothing_but_a_machine_is_empty(data, events):
     found = read_round(events, [1], data)
     assert found.log is None
     assert found.sessions == 50
+
+
+def test_a_machine_is_told_by_the_client_that_the_store_wrote_down(tmp_path):
+    features = np.random.default_rng(0).normal(size=(4, 6, 3))
+    with EventStore(tmp_path, wait=0.0) as store:
+        for number in range(120):
+            machine = number % 4 == 0
+            client = "bot" if machine else f"u{number % 30}"
+            brought = rows_of(features[number % 4])
+            store.show(shown(number, 6, client=client, features=brought))
+            record(store, *(clicked(number, k) for k in range(6) if machine or k == number % 6))
+        assert collector_of(store).collect() == [1]
+    found = read_round(Segments(tmp_path), [1])
+    assert found.sessions == 120
+    assert found.log.sessions == 90
+    assert [(each.kind, each.said) for each in found.suspicions] == [
+        ("client", "client 'bot' clicked every result in 100% of 30 sessions: left out of learning")
+    ]
 
 
 def test_a_torn_segment_is_one_sentence(data, events):

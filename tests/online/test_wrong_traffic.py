@@ -13,7 +13,7 @@ def table(clicks, clients=None):
     session = np.repeat(np.arange(len(clicks)), clicks.shape[1])
     columns = {"session_id": session, "clicked": clicks.reshape(-1)}
     if clients is not None:
-        columns["client"] = [clients[i] for i in session]
+        columns["client_id"] = [clients[i] for i in session]
     return pa.table(columns)
 
 
@@ -95,7 +95,7 @@ def test_clicks_that_no_longer_come_are_said():
 
 @pytest.mark.parametrize("clicked", [[True, None], [1, 0], [1.0, np.nan]])
 def test_clicks_may_be_numbers_and_missing(clicked):
-    rows = pa.table({"session_id": ["a", "a"], "clicked": clicked, "client": [None, None]})
+    rows = pa.table({"session_id": ["a", "a"], "clicked": clicked, "client_id": [None, None]})
     sessions = Sessions.of(rows)
     assert sessions.clicks.tolist() == [1]
     assert sessions.client.tolist() == [-1]

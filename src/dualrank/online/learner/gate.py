@@ -21,6 +21,7 @@ from dualrank.decisions.estimate_rankers import estimate
 from dualrank.decisions.verdict_of_estimate import verdict_of
 from dualrank.errors import DataError
 from dualrank.evaluation.click_check import CLEAR, ClickCheck
+from dualrank.online.learner.laid_out import reach_of
 from dualrank.propensity.propensity import Propensity
 from dualrank.sentences import counted
 
@@ -104,33 +105,53 @@ class Gate:
         current: NDArray[np.bool_] | None = None,
     ) -> None:
         self.dataset = dataset
-        clicked = log.clicks_per_list.any(axis=1) & (log.lists.mask.sum(axis=1) > 1)
-        self._queries = len(np.unique(log.lists.queries[clicked]))
-        self._clicks = int(log.clicks_per_list.sum())
-        self._check = ClickCheck(log) if self._queries >= FEWEST_QUERIES else None
+        self._log = log
         self._curve = curve
-        lists = np.arange(len(log.lists)) if current is None else np.flatnonzero(current)
-        self._current = log.take_lists(lists) if len(lists) else None
+        self._current = np.ones(len(log.lists), bool) if current is None else current
+        clicked = log.clicks_per_list.any(axis=1) & (log.lists.mask.sum(axis=1) > 1)
+        self._told = np.flatnonzero(clicked)
 
     def judge(self, scores: Scores, over: Scores) -> Judged:
-        """The first ranker against the second, both by their scores of all documents."""
-        if self._check is None:
-            return Judged(None, None, self._queries, self._clicks)
-        lead = self._check.lead(scores, over)
-        earns, loses = self._earns(scores, over)
-        return Judged(lead.in_errors, earns, self._queries, self._clicks, loses)
+        """The first ranker against the second, both by their scores of all documents.
 
-    def _earns(self, scores: Scores, over: Scores) -> tuple[float | None, float]:
+        Lists with a document that both score far from all others have features that went wrong,
+        and are left out; where one alone does, that score counts as far, and no further.
+        """
+        tamed, odd = zip(*(self._tamed(each) for each in (scores, over)), strict=True)
+        shows_odd = ((odd[0] & odd[1])[self._log.lists.documents] & self._log.lists.mask).any(
+            axis=1
+        )
+        told = self._told[~shows_odd[self._told]]
+        queries = len(np.unique(self._log.lists.queries[told]))
+        clicks = int(self._log.clicks_per_list[told].sum())
+        if queries < FEWEST_QUERIES:
+            return Judged(None, None, queries, clicks)
+        lead = ClickCheck(self._log.take_lists(told)).lead(*tamed)
+        current = np.flatnonzero(self._current & ~shows_odd)
+        earns, loses = self._earns(scores, over, current)
+        return Judged(lead.in_errors, earns, queries, clicks, loses)
+
+    def _tamed(self, scores: Scores) -> tuple[Scores, NDArray[np.bool_]]:
+        """Scores within reach of all others, and those that were not."""
+        shown = self._log.lists.documents[self._told][self._log.lists.mask[self._told]]
+        if len(shown) == 0:
+            return scores, np.zeros(len(scores), bool)
+        low, high = reach_of(scores[np.unique(shown)])
+        return scores.clip(low, high), (scores < low) | (scores > high)
+
+    def _earns(
+        self, scores: Scores, over: Scores, lists: NDArray[np.integer]
+    ) -> tuple[float | None, float]:
         """The estimated difference in clicks, in standard errors, and the share that is lost.
 
         Nothing is known where the estimate does not stand on enough.
         """
         nothing = None, 0.0
-        if self._curve is None or self._current is None or np.array_equal(scores, over):
+        if self._curve is None or len(lists) == 0 or np.array_equal(scores, over):
             return nothing
         try:
             found = estimate(
-                self._current,
+                self._log.take_lists(lists),
                 scores,
                 self.dataset,
                 against=over,

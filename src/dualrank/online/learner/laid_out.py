@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 from dualrank.data.click_log import ClickLog
 
+REACH = 10.0
+"""Usual distances from the median beyond which a score is taken for less: nearly seven standard
+deviations of a normal one."""
 MOST_LISTS = 40_000
 """As many of the last lists as are looked at; more would tell little more, and take longer."""
 
@@ -42,6 +45,8 @@ class LaidOut:
         documents, mask = log.lists.documents[told], mask[told]
         laid = np.where(mask, scores[documents], 0.0).astype(np.float64)
         if len(told):
+            low, high = reach_of(laid[mask])
+            laid = np.where(mask, laid.clip(low, high), 0.0)
             laid = np.where(mask, laid - laid[mask].mean(), 0.0)
             laid /= float(laid[mask].std()) or 1.0
         query = numbers[log.lists.queries[told]]
@@ -75,6 +80,22 @@ class LaidOut:
             self.query,
             self.sessions,
         )
+
+
+def reach_of(scores: NDArray[np.floating]) -> tuple[float, float]:
+    """The lowest and highest that scores are taken for: `REACH` usual distances from their median.
+
+    Scores are compared in deviations of all of them. One document with a feature that went wrong,
+    whose score is a million, would make all others alike, and any ranker as good as another.
+
+    >>> reach_of(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 1e30]))
+    (-11.5, 18.5)
+    """
+    middle = float(np.median(scores))
+    apart = np.abs(scores.astype(np.float64) - middle)
+    apart = apart[apart > 0]
+    reach = REACH * float(np.median(apart)) if len(apart) else 0.0
+    return middle - reach, middle + reach
 
 
 def joined(parts: Sequence[LaidOut], most: int = MOST_LISTS) -> LaidOut | None:

@@ -5,7 +5,7 @@ wrong, and cut into queries that are learned from and queries that are held out 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -20,15 +20,19 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.features import read_features
 from dualrank.data.lists import PADDING, RankedLists
+from dualrank.data.scaling import Scaler
 from dualrank.errors import DataError
 from dualrank.learning.model import Model
 from dualrank.online.learner.laid_out import LaidOut
 from dualrank.online.learner.wrong_traffic import Sessions, Suspicion, wrong_sessions
 from dualrank.sentences import counted, listed, reason_of
 
-READ = ("session_id", "query_id", "doc_id", "position", "clicked", "timestamp", "client")
+READ = ("session_id", "query_id", "doc_id", "position", "clicked", "timestamp", "client_id")
 ENOUGH = 100
 """Documents of which a feature that does not differ is taken for empty."""
+FAR = 1000.0
+"""Deviations from the mean of a feature beyond which its value is an error: of n documents none
+lies further than √n from their mean, and of a million none at such a place."""
 
 
 class ClosedSegments(Protocol):
@@ -114,12 +118,15 @@ def read_round(
     *,
     varies: NDArray[np.integer] | None = None,
     takes_missing: bool = False,
+    scaler: Scaler | None = None,
 ) -> RoundClicks:
     """Read segments together.
 
-    Features are those of `table`, or those that the segments brought; where one of those that
-    `varies` by what the model knows is the same everywhere, nothing of the round is learned from.
-    Rankers that take no missing features get none: lists with such documents are left out.
+    Features are those that the segments brought, as the model scored them, and for other documents
+    those of `table`. Where one of those brought that `varies` by what the model knows is the same
+    everywhere, nothing of the round is learned from. Rankers that take no missing features get
+    none: lists with such documents are left out, and those with features that lie far outside of
+    what the `scaler` of the model knows.
     """
     rows = pa.concat_tables([_read(segments.clicks(n)) for n in numbers], promote_options="default")
     sessions = Sessions.of(rows)
@@ -135,14 +142,15 @@ def read_round(
         tuple(suspicions),
         sessions.rate,
     )
-    dataset = table if table is not None else _features(segments, numbers)
+    brought = _features(segments, numbers)
+    dataset = _completed(table, brought, rows)
     if dataset is None:
         said = "segments without features, and no table of them was given (features=…)"
         return replace(found, suspicions=(*found.suspicions, Suspicion("feature", said)))
     kept = rows.filter(pa.array(~left_out[sessions.of_row])) if left_out.any() else rows
     if kept.num_rows == 0:
         return found
-    columns = [name for name in READ if name in kept.column_names and name != "client"]
+    columns = [name for name in READ if name in kept.column_names and name != "client_id"]
     try:
         log = ClickLog.read(kept.select(columns), dataset, max_bad_share=1.0, periods=0)
     except DataError as error:
@@ -158,12 +166,14 @@ def read_round(
         if each.treatment == "dropped"
     ]
     usable: ClickLog | None = log
-    if table is None and (said := _empty_features(dataset, varies)):
+    if brought is not None and (said := _empty_features(brought, varies)):
         usable = None
         suspicions.append(Suspicion("feature", said))
-    elif not takes_missing:
-        usable, more = _with_all_features(log, dataset)
-        suspicions += more
+    else:
+        shown = np.unique(log.lists.documents[log.lists.mask])
+        for what, bad in _bad_rows(dataset, shown, scaler, takes_missing):
+            usable, more = _without(usable, bad, what)
+            suspicions += more
     return replace(found, log=usable, dataset=dataset, suspicions=tuple(suspicions))
 
 
@@ -171,6 +181,12 @@ def latest_rows(datasets: Sequence[Dataset]) -> Dataset:
     """One data set of several; of a document that several have, the features of the last."""
     if len(datasets) == 1:
         return datasets[0]
+    counts = {each.feature_count for each in datasets}
+    if len(counts) > 1:
+        raise DataError(
+            f"{datasets[-1].source}: documents with {listed(map(str, sorted(counts)))} features; "
+            "expected as many everywhere as the model ranks by"
+        )
     queries = np.concatenate([np.repeat(d.query_ids, d.lengths) for d in datasets])
     documents = np.concatenate([d.ids_of_documents() for d in datasets])
     features = np.concatenate([d.features for d in datasets])
@@ -185,7 +201,7 @@ def latest_rows(datasets: Sequence[Dataset]) -> Dataset:
             features[rows],
             queries[rows],
             doc_ids=documents[rows],
-            feature_names=datasets[-1].feature_names,
+            feature_names=datasets[-1].feature_names or datasets[0].feature_names,
         ),
         source=datasets[-1].source,
     )
@@ -209,6 +225,18 @@ def _read(path: Path) -> pa.Table:
 def _features(segments: ClosedSegments, numbers: Sequence[int]) -> Dataset | None:
     paths = [path for n in numbers if (path := segments.features(n)) is not None]
     return latest_rows([read_features(path) for path in paths]) if paths else None
+
+
+def _completed(table: Dataset | None, brought: Dataset | None, rows: pa.Table) -> Dataset | None:
+    """What requests brought, and the table of what they did not bring for the queries of a round.
+
+    A request that brings features is ranked by these, whatever the table says.
+    """
+    if table is None or brought is None:
+        return brought if table is None else table
+    asked = pc.unique(pc.cast(rows["query_id"], pa.string())).to_numpy(zero_copy_only=False)
+    known = np.flatnonzero(np.isin(table.query_ids, asked.astype(str)))
+    return latest_rows([table.take(known), brought]) if len(known) else brought
 
 
 def _latest(rows: pa.Table) -> float:
@@ -245,17 +273,32 @@ def _empty_features(dataset: Dataset, varies: NDArray[np.integer] | None) -> str
     )
 
 
-def _with_all_features(log: ClickLog, dataset: Dataset) -> tuple[ClickLog | None, list[Suspicion]]:
-    """The log without lists that show a document with a missing feature."""
-    bad: NDArray[np.bool_] = np.any(np.isnan(dataset.features), axis=1)
-    shows: NDArray[np.bool_] = np.any(bad[log.lists.documents] & log.lists.mask, axis=1)
+def _bad_rows(
+    dataset: Dataset, shown: NDArray[np.integer], scaler: Scaler | None, takes_missing: bool
+) -> Iterator[tuple[str, NDArray[np.integer]]]:
+    """Displayed documents that cannot be learned from, by what is wrong with them."""
+    features = dataset.features[shown]
+    missing: NDArray[np.bool_] = np.any(np.isnan(features), axis=1)
+    if not takes_missing:
+        yield "missing features", shown[missing]
+    if scaler is not None and scaler.kind != "none":
+        far: NDArray[np.bool_] = np.any(np.abs(scaler.transform(features)) > FAR, axis=1)
+        yield "features far outside of what the model was trained on", shown[far & ~missing]
+
+
+def _without(
+    log: ClickLog | None, bad: NDArray[np.integer], what: str
+) -> tuple[ClickLog | None, list[Suspicion]]:
+    """The log without lists that show a bad document."""
+    if log is None or len(bad) == 0:
+        return log, []
+    shows = (np.isin(log.lists.documents, bad) & log.lists.mask).any(axis=1)
     sessions = int(log.sessions_per_list[shows].sum())
     if not sessions:
         return log, []
-    what = f"{counted(sessions, 'sessions')} show documents with missing features"
+    said = f"{counted(sessions, 'sessions')} show documents with {what}: left out of learning"
     left = np.flatnonzero(~shows)
-    kept = log.take_lists(left) if len(left) else None
-    return kept, [Suspicion("feature", f"{what}: left out of learning")]
+    return log.take_lists(left) if len(left) else None, [Suspicion("feature", said)]
 
 
 def _named(numbers: Sequence[int]) -> str:

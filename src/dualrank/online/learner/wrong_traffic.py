@@ -57,9 +57,9 @@ class Sessions:
         shown = np.bincount(row, minlength=count)
         clicked = pc.fill_null(pc.cast(table["clicked"], pa.float64(), safe=False), 0.0)
         clicks = np.bincount(row, np.nan_to_num(clicked.to_numpy()), count).astype(np.int64)
-        if "client" not in table.column_names:
+        if "client_id" not in table.column_names:
             return cls(row, shown, clicks, None, ())
-        texts = pc.fill_null(pc.cast(table["client"], pa.large_string()), "")
+        texts = pc.fill_null(pc.cast(table["client_id"], pa.large_string()), "")
         names = texts.combine_chunks().dictionary_encode()
         client = np.full(count, -1, dtype=np.int64)
         client[row] = names.indices.to_numpy()
