@@ -193,6 +193,48 @@ def test_after_a_rollback_learning_goes_on_from_what_was_put_live(site):
     assert ("version", f"version {there} was put live; learning goes on from it") in site.alarms
 
 
+@pytest.mark.parametrize("moment", ["_learned", "_compare"])
+def test_a_rollback_during_a_round_is_not_undone_by_its_candidate(site, monkeypatch, moment):
+    learner = site.learner()
+    site.traffic(3_000)
+    learner.step()
+    site.versions.go_live(2, "by hand")
+    site.traffic(3_000)
+    learner.step()
+    live = site.versions.live.number
+    original = getattr(learner, moment)
+
+    def and_a_rollback(*given):
+        found = original(*given)
+        site.versions.roll_back("it is broken", to=1)
+        return ("not worse", "not worse") if moment == "_compare" else found
+
+    monkeypatch.setattr(learner, moment, and_a_rollback)
+    site.traffic(3_000)
+    learner.step()
+    note = site.versions.note()
+    assert (note.live, note.versions[live].state) == (1, "taken back")
+    newest = note.versions[max(note.versions)]
+    assert (newest.state, newest.why) == (
+        "refused",
+        "version 1 was put live before it was decided about",
+    )
+    assert (learner.state.model, learner.state.live, learner.state.decided) == (1, 1, True)
+
+
+def test_a_rollback_right_after_a_version_went_live_is_followed(site, monkeypatch):
+    learner = site.learner()
+    monkeypatch.setattr(learner, "_compare", lambda *_: ("not worse", "not worse"))
+    monkeypatch.setattr(
+        learner, "_move_anchor", lambda *_: site.versions.roll_back("it is broken", to=1)
+    )
+    site.traffic(1_000)
+    learner.step()
+    assert site.versions.live.number == 1
+    learner.step()
+    assert (learner.state.model, learner.state.live) == (1, 1)
+
+
 def test_users_who_change_raise_an_alarm_and_the_curve_follows(site):
     learner = site.learner()
     for _ in range(2):

@@ -127,7 +127,9 @@ class Learner:
         note = self.versions.note()
         if note.live != self.state.live:
             self._live_changed = True
-            self._say("version", f"version {note.live} was put live; learning goes on from it")
+            # A learner that was killed after its candidate went live knows of no decision.
+            if self.state.decided or note.live != self.state.model:
+                self._say("version", f"version {note.live} was put live; learning goes on from it")
             if not self.state.decided:
                 why = f"version {note.live} was put live before it was decided about"
                 self.versions.refuse(self.state.model, why)
@@ -147,6 +149,10 @@ class Learner:
             if judged.is_worse(SURE):
                 why = f"it is worse: {judged.said(f'version {other}')}"
                 follows = self.versions.take_back(note.live, why, to=other)
+                if follows.number != other:
+                    # Somebody else put another one live meanwhile: that is what they want.
+                    self._follow_people()
+                    return True
                 self._say("version", f"version {note.live} was taken back: {why}")
                 self._keep(model=follows.number, live=follows.number, decided=True)
                 return True
@@ -225,6 +231,7 @@ class Learner:
 
     def offer(self, model: Model, why: str) -> Version:
         """Let a model that was made elsewhere through the gate, as one that was learned here."""
+        self._follow_people()
         return self._offer(model, why, {})
 
     def _offer(self, model: Model, why: str, progress: dict[str, Any]) -> Version:
@@ -301,23 +308,31 @@ class Learner:
         return learned if curve is None else replace(learned, propensity=curve)
 
     def _decide(self, number: int, gate: Gate | None) -> None:
-        """Let a candidate go live, or say why not."""
-        note = self.versions.note()
+        """Let a candidate go live, or say why not.
+
+        One that was learned while somebody put another version live goes on from what they do not
+        want, and was compared with what is live no longer: it is refused.
+        """
+        note = self._follow_people()
+        if self.state.decided:
+            return
         if note.versions[number].state == "candidate":
             verdict, said = self._compare(number, note, gate)
             if verdict != "not worse":
                 self.versions.refuse(number, said)
                 logger.info("version %d was refused: %s", number, said)
-                self._keep(decided=True, live=note.live)
+                self._keep(decided=True)
                 if verdict == "surely worse":
                     self._say("learner", f"version {number} was refused: {said}")
                     self._keep(model=note.live)
                 return
-            self.versions.go_live(number, said)
+            if self.versions.go_live(number, said, over=note.live).state != "live":
+                self._follow_people()
+                return
             logger.info("version %d is live: %s", number, said)
-            note = self.versions.note()
-            self._move_anchor(note, gate)
-        self._keep(decided=True, live=self.versions.note().live)
+            self._keep(decided=True, live=number)
+            self._move_anchor(number, gate)
+        self._keep(decided=True)
 
     def _compare(self, number: int, note: Note, gate: Gate | None) -> tuple[str, str]:
         """What held-out clicks say of a candidate: in one or two words, and in a sentence."""
@@ -339,14 +354,16 @@ class Learner:
             said.append(words)
         return "not worse", f"not worse {'; '.join(said)}"
 
-    def _move_anchor(self, note: Note, gate: Gate | None) -> None:
-        if gate is None or note.anchor == note.live:
+    def _move_anchor(self, number: int, gate: Gate | None) -> None:
+        """Hold others against a version that has gone live, if it is clearly better."""
+        note = self.versions.note()
+        if gate is None or number != note.live or note.anchor == number:
             return
         if note.anchor is not None and self.versions.has(note.anchor):
-            live, anchor = (self._scores(n, gate.dataset) for n in (note.live, note.anchor))
-            if not gate.judge(live, anchor).is_better():
+            ours, anchor = (self._scores(n, gate.dataset) for n in (number, note.anchor))
+            if not gate.judge(ours, anchor).is_better():
                 return
-        self.versions.hold_against(note.live)
+        self.versions.hold_against(number)
 
     def _gate(self) -> Gate | None:
         """The held-out clicks of the last rounds."""
