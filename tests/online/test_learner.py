@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dualrank.errors import SettingsError
+from dualrank.errors import DataError, SettingsError
 from dualrank.online.learner import learner as module
 from dualrank.online.learner.following import catch_up
 from dualrank.online.learner.gate import Gate
@@ -360,6 +360,83 @@ def test_a_segment_that_cannot_be_read_is_waited_for_and_then_left_out(site, mon
     said = [said for kind, said in site.alarms if kind == "learner"]
     assert said[0].endswith("it is waited for")
     assert said[1].endswith("learning goes on without it")
+
+
+def damage_pages(path):
+    """Leave the footer of a Parquet file as it is."""
+    whole = bytearray(path.read_bytes())
+    for place in range(40, min(2_000, len(whole) // 2)):
+        whole[place] ^= 0x5A
+    path.write_bytes(whole)
+
+
+def test_segments_around_one_with_damaged_pages_are_learned_from(site, monkeypatch):
+    monkeypatch.setattr(module, "MOST_TRIES", 2)
+    for _ in range(4):
+        site.traffic(300)
+    damage_pages(site.events.clicks(3))
+    learner = site.learner()
+    done = [learner.step() for _ in range(5)]
+    assert done == [True, True, False, False, True]
+    assert (learner.state.learned, learner.state.sessions) == (4, 900)
+    said = [said for kind, said in site.alarms if kind == "learner"]
+    assert "segment 3 cannot be used" in said[0]
+    assert said[0].endswith("it is waited for")
+    assert said[1].endswith("learning goes on without it")
+
+
+def test_a_round_that_cannot_be_scored_is_left_out_and_the_next_one_learned(
+    site, given, monkeypatch
+):
+    monkeypatch.setattr(module, "MOST_TRIES", 2)
+    predict = type(given).predict
+
+    def overflowing(self, dataset):
+        if (dataset.features == 0.125).any():
+            raise DataError("the scores of 1 document are not finite")
+        return predict(self, dataset)
+
+    monkeypatch.setattr(type(given), "predict", overflowing)
+    learner = Learner(site.versions, site.events, SETTINGS)
+    live = given.predict(DATA)
+    for value in (0.5, 0.125, 0.5):
+        features = DATA.features.copy()
+        features[::8, 0] = value
+        site.events.add(sessions(DATA, live, 1_000, site.rng), feature_rows(DATA, features))
+        for _ in range(2):
+            learner.step()
+    assert (learner.state.learned, learner.state.sessions) == (3, 2_000)
+    again = Learner(site.versions, site.events, SETTINGS)
+    assert not again.step()
+
+
+def test_a_candidate_that_cannot_score_what_is_held_out_is_refused(site, monkeypatch):
+    learner = site.learner()
+
+    def judge(*_):
+        raise DataError("the scores of 1 document are not finite")
+
+    monkeypatch.setattr(learner, "_judge", judge)
+    for _ in range(2):
+        site.traffic(500)
+        assert learner.step()
+    assert site.versions.live.number == 1
+    why = "it cannot be compared with version 1: the scores of 1 document are not finite"
+    assert site.versions.note().versions[2].why == why
+
+
+def test_learners_that_die_again_and_again_raise_an_alarm(site, monkeypatch):
+    site.traffic(300)
+    for _ in range(4):
+        learner = site.learner()
+        with monkeypatch.context() as patch:
+            patch.setattr(learner, "_read", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                learner.step()
+    assert [kind for kind, _ in site.alarms] == ["learner"]
+    assert "was started 3 times" in site.alarms[0][1]
+    site.learner().step()
+    assert LearnerState.read(site.versions.folder).starts == 0
 
 
 def test_a_segment_that_is_missing_is_not_skipped_at_once(site):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from dualrank.errors import StoppedError, StorageError
+from dualrank.errors import DataError, StoppedError, StorageError
 from dualrank.online.learner.learner import Learner
 
 LOOK_EVERY = 1.0
@@ -26,10 +26,10 @@ def follow(
 ) -> None:
     """Learn from segments as they are closed.
 
-    What cannot be written now, because the disk is full, is tried again: what was learned until
-    then is on disk. `heard` is told how many segments have been learned, and how many there are;
-    `until` ends it between two looks. A `StoppedError` that a signal raises ends it at once: the
-    round is done again at the next start.
+    What cannot be read or written now, because the disk is full, is tried again: what was learned
+    until then is on disk. `heard` is told how many segments have been learned, and how many there
+    are; `until` ends it between two looks. A `StoppedError` that a signal raises ends it at once:
+    the round is done again at the next start.
     """
     wait = every
     with suppress(StoppedError):
@@ -37,7 +37,7 @@ def follow(
             try:
                 busy = learner.step()
                 wait = every
-            except (OSError, StorageError) as error:
+            except (OSError, StorageError, DataError) as error:
                 logger.error("learning waits: %s", error)
                 busy, wait = False, min(2 * wait, LONGEST_WAIT)
             if heard is not None:

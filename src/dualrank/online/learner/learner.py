@@ -33,7 +33,8 @@ from dualrank.learning.model import Model
 from dualrank.online.learner.corrected_worth import corrected_worth
 from dualrank.online.learner.curve_of_today import curve_of_today
 from dualrank.online.learner.drift_watch import movement
-from dualrank.online.learner.gate import SURE, Gate
+from dualrank.online.learner.gate import SURE, Gate, Judged
+from dualrank.online.learner.laid_out import LaidOut
 from dualrank.online.learner.learner_state import MOST_ROUNDS, LearnerState
 from dualrank.online.learner.remembered_rounds import RememberedRounds
 from dualrank.online.learner.round_clicks import (
@@ -50,6 +51,8 @@ from dualrank.sentences import reason_of
 MOST_RATES = 10
 MOST_TRIES = 20
 """Looks at a segment that cannot be read, after which it is left out."""
+MANY_STARTS = 3
+"""Starts none of which came to the end of a look, after which that is an alarm."""
 MOST_EXAMINATION = 1e6
 LEARN_POSITION = ("dla", "likelihood")
 """Methods whose curve is what clicks say, by position alone."""
@@ -105,6 +108,7 @@ class Learner:
         self.state = found or LearnerState(note.live, note.live, believed=_curve(live))
         self._rounds = RememberedRounds()
         self._live_changed = True
+        self._started = False
         self._curve: Propensity | None = None
         self._clear_up(note)
         self._rounds.read_again(
@@ -113,6 +117,25 @@ class Learner:
 
     def step(self) -> bool:
         """Look once: at what is live, and at new segments; true where something was done."""
+        if not self._started:
+            self._count_start()
+        done = self._look()
+        if self.state.starts:
+            self._keep(starts=0)
+        return done
+
+    def _count_start(self) -> None:
+        """Say so where learners die of what they find, and nobody reads their log."""
+        self._keep(starts=self.state.starts + 1)
+        self._started = True
+        if self.state.starts == MANY_STARTS:
+            self._say(
+                "learner",
+                f"the learner was started {MANY_STARTS} times and each time ended before it came "
+                f"to the end of a round, after segment {self.state.learned}; its log says why",
+            )
+
+    def _look(self) -> bool:
         note = self._follow_people()
         if not self.state.decided:
             self._decide(self.state.model, self._gate())
@@ -143,9 +166,12 @@ class Learner:
         gate = self._gate() if others else None
         if gate is None:
             return False
-        live = self._scores(note.live, gate.dataset)
         for other in others:
-            judged = gate.judge(live, self._scores(other, gate.dataset))
+            try:
+                judged = self._judge(gate, note.live, other)
+            except DataError as error:
+                logger.error("version %d cannot be compared: %s", note.live, error)
+                continue
             if judged.is_worse(SURE):
                 why = f"it is worse: {judged.said(f'version {other}')}"
                 follows = self.versions.take_back(note.live, why, to=other)
@@ -188,14 +214,15 @@ class Learner:
         return new[:gap]
 
     def _round(self, numbers: Sequence[int]) -> bool:
-        found = self._read(numbers)
-        if found is None:
+        read = self._read(numbers)
+        if read is None:
             return False
+        found, laid = read
         for each in found.suspicions:
             self._say(each.kind, each.said)
         before = self._rounds.since(self.state.changed_at)
         scored_by = self.state.model
-        laid = self._rounds.add(found, self._load(scored_by))
+        self._rounds.add(found, laid)
         # A version that is worse goes first: what is learned next does not go on from it.
         self._watch(self.versions.note())
         moved = None if before is None or laid is None else movement(before, laid)
@@ -242,8 +269,11 @@ class Learner:
         self._decide(made.number, self._gate())
         return self.versions.note().versions[made.number]
 
-    def _read(self, numbers: Sequence[int]) -> RoundClicks | None:
-        """As many of the segments as make a round."""
+    def _read(self, numbers: Sequence[int]) -> tuple[RoundClicks, LaidOut | None] | None:
+        """As many of the segments as make a round, and as the model sees them.
+
+        What cannot be read or scored is found by taking one segment at a time.
+        """
         taken: list[int] = []
         sessions = 0
         for number in numbers:
@@ -257,7 +287,14 @@ class Learner:
             taken.append(number)
             if sessions >= self.settings.round_sessions:
                 break
-        return self._read_segments(taken, self.state.rates)
+        try:
+            found = self._read_segments(taken, self.state.rates)
+            return found, found.laid_out(self._load(self.state.model))
+        except DataError as error:
+            if len(taken) > 1:
+                return self._read(taken[:1])
+            self._unreadable(taken[0], taken[0], f"segment {taken[0]} cannot be used: {error}")
+            return None
 
     def _read_segments(self, numbers: Sequence[int], rates: Sequence[float] = ()) -> RoundClicks:
         base = self._load(self.state.model)
@@ -338,13 +375,15 @@ class Learner:
         """What held-out clicks say of a candidate: in one or two words, and in a sentence."""
         if gate is None:
             return "unknown", "no clicks are held out yet to compare by"
-        scores = self._scores(number, gate.dataset)
         said = []
         rivals = dict.fromkeys([note.live, note.anchor])
         for other in rivals:
             if other is None or not self.versions.has(other):
                 continue
-            judged = gate.judge(scores, self._scores(other, gate.dataset))
+            try:
+                judged = self._judge(gate, number, other)
+            except DataError as error:
+                return "unknown", f"it cannot be compared with version {other}: {error}"
             words = judged.said(f"version {other}")
             if not judged.can_tell:
                 return "unknown", words
@@ -360,8 +399,11 @@ class Learner:
         if gate is None or number != note.live or note.anchor == number:
             return
         if note.anchor is not None and self.versions.has(note.anchor):
-            ours, anchor = (self._scores(n, gate.dataset) for n in (number, note.anchor))
-            if not gate.judge(ours, anchor).is_better():
+            try:
+                if not self._judge(gate, number, note.anchor).is_better():
+                    return
+            except DataError as error:
+                logger.error("version %d cannot be compared: %s", number, error)
                 return
         self.versions.hold_against(number)
 
@@ -371,8 +413,10 @@ class Learner:
         curve = self._curve or self._load(self.versions.note().live).propensity
         return self._rounds.gate(self._held_out, curve, self.state.changed_at)
 
-    def _scores(self, number: int, dataset: Dataset) -> NDArray[np.float32]:
-        return self._load(number).predict(dataset)
+    def _judge(self, gate: Gate, number: int, other: int) -> Judged:
+        """One version against another; a DataError where one of them cannot score what is there."""
+        ours, theirs = (self._load(each).predict(gate.dataset) for each in (number, other))
+        return gate.judge(ours, theirs)
 
     def _load(self, number: int) -> Model:
         if number not in self._models:
