@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dualrank.errors import DataError, SettingsError
+from dualrank.errors import DataError, SettingsError, StorageError
 from dualrank.online.learner import learner as module
 from dualrank.online.learner.following import catch_up
 from dualrank.online.learner.gate import Gate
@@ -451,6 +451,38 @@ def test_a_segment_that_is_missing_is_not_skipped_at_once(site):
     hidden.rename(site.events.clicks(2))
     learner.step()
     assert learner.state.learned == 3
+
+
+def test_catching_up_ends_in_a_sentence_where_a_segment_is_missing_or_damaged(site):
+    for _ in range(4):
+        site.traffic(300)
+    hidden = site.events.clicks(2).rename(site.events.clicks(2).with_suffix(".later"))
+    learner = site.learner()
+    with pytest.raises(DataError, match="segment 2 is missing; learned up to segment 1 of 4; put"):
+        catch_up(learner, every=0.01)
+    assert learner.has_more
+    assert learner.state.learned == 1
+    hidden.rename(site.events.clicks(2))
+    damage_pages(site.events.clicks(3))
+    learner = site.learner()
+    with pytest.raises(DataError, match=r"segment 3 cannot be used.*learned up to segment 2 of 4"):
+        catch_up(learner, every=0.01)
+    # Looking at what is left changes nothing: not what is learned, and no alarm.
+    before = site.alarms
+    assert all(learner.has_more for _ in range(2 * module.MOST_TRIES))
+    assert (learner.state.learned, site.alarms) == (2, before)
+
+
+def test_catching_up_ends_where_nothing_can_be_written(site, monkeypatch):
+    site.traffic(300)
+    learner = site.learner()
+
+    def full(*_):
+        raise StorageError("no space left")
+
+    monkeypatch.setattr(LearnerState, "write", full)
+    with pytest.raises(StorageError, match="no space left"):
+        catch_up(learner)
 
 
 @pytest.mark.parametrize(("verdict", "goes_on_from"), [("worse", 2), ("surely worse", 1)])

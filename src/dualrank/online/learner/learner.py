@@ -101,6 +101,8 @@ class Learner:
         self._held_out = HeldOutQueries(self.settings.held_out)
         self._models: dict[int, Model] = {}
         self._tries: dict[int, int] = {}
+        self.waits_for = ""
+        """The segment that could not be used last, and why, in words."""
         note = versions.note()
         live = versions.load(note.live)
         self.features = None if features is None else features.with_features(live.feature_names)
@@ -140,7 +142,8 @@ class Learner:
         if not self.state.decided:
             self._decide(self.state.model, self._gate())
             return True
-        numbers = self._new_segments()
+        new = self._new_segments()
+        numbers = self._up_to_a_gap(new) if new else []
         if numbers:
             return self._round(numbers)
         return self._watch(note) if self._live_changed else False
@@ -200,15 +203,15 @@ class Learner:
         return bool(self._new_segments()) or not self.state.decided
 
     def _new_segments(self) -> list[int]:
-        """Those that are closed and not learned, in order, up to the first that is missing."""
-        new = [n for n in self.segments.closed() if n > self.state.learned]
-        if not new:
-            return []
+        """Those that are closed and not learned, in order."""
+        return [number for number in self.segments.closed() if number > self.state.learned]
+
+    def _up_to_a_gap(self, new: Sequence[int]) -> Sequence[int]:
+        """The first of the new segments, up to one that is missing."""
         expected = self.state.learned + 1 if self.state.learned else new[0]
         if new[0] > expected:
             # It may be about to be written anew; one that was removed never comes.
-            missing = f"segment {expected} is missing"
-            self._unreadable(expected, new[0] - 1, missing)
+            self._unreadable(expected, new[0] - 1, f"segment {expected} is missing")
             return []
         gap = next((i for i, n in enumerate(new) if n != new[0] + i), len(new))
         return new[:gap]
@@ -309,6 +312,7 @@ class Learner:
 
     def _unreadable(self, number: int, last: int, said: str) -> None:
         """Wait for whoever writes segments to mend one; not for ever."""
+        self.waits_for = said
         self._tries[number] = tries = self._tries.get(number, 0) + 1
         if tries == 1:
             self._say("learner", f"{said}; it is waited for")
