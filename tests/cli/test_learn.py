@@ -44,6 +44,16 @@ def test_learn_once_publishes_and_says_so(command, folder):
     assert out.startswith("learned from 3,000 sessions up to segment 2; version ")
 
 
+def test_learn_once_does_not_skip_a_missing_segment_and_ends_with_2(command, folder):
+    words = ("learn", folder / "models", "--events", folder / "events", "--once")
+    events = Events(folder / "events")
+    events.clicks(2).rename(events.clicks(4))
+    code, out, err = command(*words, "--held-out", 0.3)
+    assert (code, out) == (2, "")
+    assert "segment 2 is missing; learned up to segment 1 of 4; put it back or mend it" in err
+    assert LearnerState.read(folder / "models").learned == 1
+
+
 def test_versions_are_listed_and_rolled_back(command, folder, model):
     versions = Versions(folder / "models")
     versions.add(model, "learned from \x1b[31msegments")

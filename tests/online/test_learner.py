@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dualrank.errors import SettingsError
+from dualrank.errors import DataError, SettingsError, StorageError
 from dualrank.online.learner import learner as module
 from dualrank.online.learner.following import catch_up
 from dualrank.online.learner.gate import Gate
@@ -193,6 +193,48 @@ def test_after_a_rollback_learning_goes_on_from_what_was_put_live(site):
     assert ("version", f"version {there} was put live; learning goes on from it") in site.alarms
 
 
+@pytest.mark.parametrize("moment", ["_learned", "_compare"])
+def test_a_rollback_during_a_round_is_not_undone_by_its_candidate(site, monkeypatch, moment):
+    learner = site.learner()
+    site.traffic(3_000)
+    learner.step()
+    site.versions.go_live(2, "by hand")
+    site.traffic(3_000)
+    learner.step()
+    live = site.versions.live.number
+    original = getattr(learner, moment)
+
+    def and_a_rollback(*given):
+        found = original(*given)
+        site.versions.roll_back("it is broken", to=1)
+        return ("not worse", "not worse") if moment == "_compare" else found
+
+    monkeypatch.setattr(learner, moment, and_a_rollback)
+    site.traffic(3_000)
+    learner.step()
+    note = site.versions.note()
+    assert (note.live, note.versions[live].state) == (1, "taken back")
+    newest = note.versions[max(note.versions)]
+    assert (newest.state, newest.why) == (
+        "refused",
+        "version 1 was put live before it was decided about",
+    )
+    assert (learner.state.model, learner.state.live, learner.state.decided) == (1, 1, True)
+
+
+def test_a_rollback_right_after_a_version_went_live_is_followed(site, monkeypatch):
+    learner = site.learner()
+    monkeypatch.setattr(learner, "_compare", lambda *_: ("not worse", "not worse"))
+    monkeypatch.setattr(
+        learner, "_move_anchor", lambda *_: site.versions.roll_back("it is broken", to=1)
+    )
+    site.traffic(1_000)
+    learner.step()
+    assert site.versions.live.number == 1
+    learner.step()
+    assert (learner.state.model, learner.state.live) == (1, 1)
+
+
 def test_users_who_change_raise_an_alarm_and_the_curve_follows(site):
     learner = site.learner()
     for _ in range(2):
@@ -320,6 +362,83 @@ def test_a_segment_that_cannot_be_read_is_waited_for_and_then_left_out(site, mon
     assert said[1].endswith("learning goes on without it")
 
 
+def damage_pages(path):
+    """Leave the footer of a Parquet file as it is."""
+    whole = bytearray(path.read_bytes())
+    for place in range(40, min(2_000, len(whole) // 2)):
+        whole[place] ^= 0x5A
+    path.write_bytes(whole)
+
+
+def test_segments_around_one_with_damaged_pages_are_learned_from(site, monkeypatch):
+    monkeypatch.setattr(module, "MOST_TRIES", 2)
+    for _ in range(4):
+        site.traffic(300)
+    damage_pages(site.events.clicks(3))
+    learner = site.learner()
+    done = [learner.step() for _ in range(5)]
+    assert done == [True, True, False, False, True]
+    assert (learner.state.learned, learner.state.sessions) == (4, 900)
+    said = [said for kind, said in site.alarms if kind == "learner"]
+    assert "segment 3 cannot be used" in said[0]
+    assert said[0].endswith("it is waited for")
+    assert said[1].endswith("learning goes on without it")
+
+
+def test_a_round_that_cannot_be_scored_is_left_out_and_the_next_one_learned(
+    site, given, monkeypatch
+):
+    monkeypatch.setattr(module, "MOST_TRIES", 2)
+    predict = type(given).predict
+
+    def overflowing(self, dataset):
+        if (dataset.features == 0.125).any():
+            raise DataError("the scores of 1 document are not finite")
+        return predict(self, dataset)
+
+    monkeypatch.setattr(type(given), "predict", overflowing)
+    learner = Learner(site.versions, site.events, SETTINGS)
+    live = given.predict(DATA)
+    for value in (0.5, 0.125, 0.5):
+        features = DATA.features.copy()
+        features[::8, 0] = value
+        site.events.add(sessions(DATA, live, 1_000, site.rng), feature_rows(DATA, features))
+        for _ in range(2):
+            learner.step()
+    assert (learner.state.learned, learner.state.sessions) == (3, 2_000)
+    again = Learner(site.versions, site.events, SETTINGS)
+    assert not again.step()
+
+
+def test_a_candidate_that_cannot_score_what_is_held_out_is_refused(site, monkeypatch):
+    learner = site.learner()
+
+    def judge(*_):
+        raise DataError("the scores of 1 document are not finite")
+
+    monkeypatch.setattr(learner, "_judge", judge)
+    for _ in range(2):
+        site.traffic(500)
+        assert learner.step()
+    assert site.versions.live.number == 1
+    why = "it cannot be compared with version 1: the scores of 1 document are not finite"
+    assert site.versions.note().versions[2].why == why
+
+
+def test_learners_that_die_again_and_again_raise_an_alarm(site, monkeypatch):
+    site.traffic(300)
+    for _ in range(4):
+        learner = site.learner()
+        with monkeypatch.context() as patch:
+            patch.setattr(learner, "_read", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                learner.step()
+    assert [kind for kind, _ in site.alarms] == ["learner"]
+    assert "was started 3 times" in site.alarms[0][1]
+    site.learner().step()
+    assert LearnerState.read(site.versions.folder).starts == 0
+
+
 def test_a_segment_that_is_missing_is_not_skipped_at_once(site):
     site.traffic(500)
     learner = site.learner()
@@ -332,6 +451,38 @@ def test_a_segment_that_is_missing_is_not_skipped_at_once(site):
     hidden.rename(site.events.clicks(2))
     learner.step()
     assert learner.state.learned == 3
+
+
+def test_catching_up_ends_in_a_sentence_where_a_segment_is_missing_or_damaged(site):
+    for _ in range(4):
+        site.traffic(300)
+    hidden = site.events.clicks(2).rename(site.events.clicks(2).with_suffix(".later"))
+    learner = site.learner()
+    with pytest.raises(DataError, match="segment 2 is missing; learned up to segment 1 of 4; put"):
+        catch_up(learner, every=0.01)
+    assert learner.has_more
+    assert learner.state.learned == 1
+    hidden.rename(site.events.clicks(2))
+    damage_pages(site.events.clicks(3))
+    learner = site.learner()
+    with pytest.raises(DataError, match=r"segment 3 cannot be used.*learned up to segment 2 of 4"):
+        catch_up(learner, every=0.01)
+    # Looking at what is left changes nothing: not what is learned, and no alarm.
+    before = site.alarms
+    assert all(learner.has_more for _ in range(2 * module.MOST_TRIES))
+    assert (learner.state.learned, site.alarms) == (2, before)
+
+
+def test_catching_up_ends_where_nothing_can_be_written(site, monkeypatch):
+    site.traffic(300)
+    learner = site.learner()
+
+    def full(*_):
+        raise StorageError("no space left")
+
+    monkeypatch.setattr(LearnerState, "write", full)
+    with pytest.raises(StorageError, match="no space left"):
+        catch_up(learner)
 
 
 @pytest.mark.parametrize(("verdict", "goes_on_from"), [("worse", 2), ("surely worse", 1)])

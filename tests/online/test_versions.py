@@ -88,6 +88,39 @@ def test_rolling_back_goes_to_the_one_before_or_the_one_named(versions):
         versions.roll_back("again", to=9)
 
 
+def test_the_one_before_is_never_one_that_came_after(versions):
+    for number in range(2, 10):
+        versions.add(model(number), "learned")
+        versions.go_live(number, "not worse")
+    assert versions.roll_back("all of them are wrong", to=2).number == 2
+    assert versions.before(versions.note()) == 1
+    assert versions.roll_back("this one is right", to=7).number == 7
+    assert versions.roll_back("no").number == 2
+    assert versions.roll_back("nor this").number == 1
+    with pytest.raises(SettingsError, match="no version was live before 1"):
+        versions.roll_back("nor this")
+
+
+def test_a_rollback_that_another_version_overtakes_changes_nothing_and_says_so(versions):
+    for number in (2, 3):
+        versions.add(model(number), "learned")
+        versions.go_live(number, "not worse")
+    before = versions.note()
+    with pytest.raises(SettingsError, match="version 3 went live in the place of 2 meanwhile"):
+        versions.roll_back("prices are wrong", over=2)
+    assert versions.note() == before
+    assert versions.roll_back("prices are wrong", over=3).number == 2
+
+
+def test_a_candidate_goes_live_only_over_what_it_was_compared_with(versions):
+    for number in (2, 3):
+        versions.add(model(number), "learned")
+    versions.go_live(2, "not worse", over=1)
+    assert versions.go_live(3, "not worse", over=1).state == "candidate"
+    assert versions.live.number == 2
+    assert versions.go_live(3, "not worse", over=2).state == "live"
+
+
 def test_old_models_are_removed_and_the_anchor_and_what_can_follow_are_kept(versions, monkeypatch):
     monkeypatch.setattr(module, "KEPT", 2)
     for number in range(2, 9):

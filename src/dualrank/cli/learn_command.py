@@ -59,7 +59,8 @@ def learn(
 
     A version goes live unless held-out clicks find it worse than the live one; one that turns out
     worse is taken back. `dualrank serve --learn` starts this beside itself; by itself it serves
-    many servers. It can be killed at any moment, and goes on where it was.
+    many servers. It can be killed at any moment, and goes on where it was. A segment that is
+    missing or damaged is waited for and then left out; with --once it ends there with an error.
 
     Example: dualrank learn models/ --events events/ --features features.parquet
 

@@ -78,7 +78,7 @@ def rollback(
 
     found = Versions.find(folder)
     before = found.live.number
-    live = found.roll_back(why, to=to)
+    live = found.roll_back(why, to=to, over=before)
     content: dict[str, Any] = {"folder": str(found.folder), "before": before, **asdict(live)}
     answer(as_json, content, f"version {live.number} is live in the place of {before}: {why}")
 

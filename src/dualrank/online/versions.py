@@ -166,17 +166,19 @@ class Versions:
             _write(self.folder, note.became(number, "candidate", why))
             return made
 
-    def go_live(self, number: int, why: str) -> Version:
-        """Put a version in front of users; the one before is kept."""
+    def go_live(self, number: int, why: str, *, over: int | None = None) -> Version:
+        """Put a version in front of users; the one before is kept.
+
+        With `over`, the live version that it was compared with: if another one is live by now,
+        nothing happens, and the state of what is given back says so.
+        """
 
         def change(note: Note) -> Note:
-            self._require_there(note, number)
-            if number == note.live:
+            if over is not None and over != note.live:
                 return note
-            after = note.became(note.live, "replaced", f"version {number} took its place")
-            return replace(after.became(number, "live", why), live=number)
+            return self._put_live(note, number, why)
 
-        return self._change(number, change)
+        return self._change(change).versions[number]
 
     def refuse(self, number: int, why: str) -> Version:
         """Say that a candidate does not go live; one that is live by now stays so."""
@@ -187,7 +189,7 @@ class Versions:
                 return note
             return note.became(number, "refused", why)
 
-        return self._change(number, change)
+        return self._change(change).versions[number]
 
     def hold_against(self, number: int) -> Version:
         """Make a version the anchor: others are compared with it, and it is kept."""
@@ -196,20 +198,31 @@ class Versions:
             self._require_there(note, number)
             return replace(note, anchor=number)
 
-        return self._change(number, change)
+        return self._change(change).versions[number]
 
-    def roll_back(self, why: str, *, to: int | None = None) -> Version:
+    def roll_back(self, why: str, *, to: int | None = None, over: int | None = None) -> Version:
         """What a person does who wants another version live; gives the one that is live then.
 
         Without `to` it is the one before. A version that is older than the live one takes it back;
-        one that is newer takes its place, so that it can be gone back from.
+        one that is newer takes its place, so that it can be gone back from. `over` is the version
+        that the person saw live: if another one is by now, that is an error.
         """
-        live = self.live.number
-        if to is None or to < live:
-            return self.take_back(live, why, to=to)
-        if to == live:
-            raise SettingsError(f"version {live} is the one that is live")
-        return self.go_live(to, why)
+
+        def change(note: Note) -> Note:
+            live = note.live
+            if over is not None and over != live:
+                raise SettingsError(
+                    f"{self.folder}: version {live} went live in the place of {over} meanwhile, "
+                    "and nothing was changed; look at it, and ask again"
+                )
+            if to == live:
+                raise SettingsError(f"version {live} is the one that is live")
+            if to is None or to < live:
+                return self._take_back(note, why, to)
+            return self._put_live(note, to, why)
+
+        note = self._change(change)
+        return note.versions[note.live]
 
     def take_back(self, number: int, why: str, *, to: int | None = None) -> Version:
         """Take the live version back: the latest that was live before and still stands follows.
@@ -219,34 +232,55 @@ class Versions:
         """
 
         def change(note: Note) -> Note:
-            if number != note.live:
-                return note
-            follows = self.before(note) if to is None else to
-            if follows is None:
-                raise SettingsError(f"{self.folder}: no version was live before {number}")
-            self._require_there(note, follows)
-            if follows == number:
-                raise SettingsError(f"version {number} is the one that is live")
-            after = note.became(number, "taken back", why)
-            said = f"version {number} was taken back: {why}"
-            return replace(after.became(follows, "live", said), live=follows)
+            return self._take_back(note, why, to) if number == note.live else note
 
-        self._change(number, change)
-        return self.live
+        note = self._change(change)
+        return note.versions[note.live]
 
     def before(self, note: Note) -> int | None:
-        """Which version was live before the live one, was not taken back, and is still there."""
-        for happening in reversed(note.happened):
+        """Which version was live before the live one, was not taken back, and is still there.
+
+        Who goes back to a version goes on with its turn: what was live after it is not before it.
+        """
+        turns: list[int] = []
+        went_back = False
+        for happening in note.happened:
             number = happening.version
+            if happening.what == "taken back":
+                went_back = True
+            elif happening.what == "live":
+                if went_back:
+                    turns = turns[: turns.index(number)] if number in turns else turns[:-1]
+                turns.append(number)
+                went_back = False
+        for number in reversed(turns):
             if (
-                happening.what == "live"
-                and number != note.live
+                number != note.live
                 and number in note.versions
                 and note.versions[number].state == "replaced"
                 and self.has(number)
             ):
                 return number
         return None
+
+    def _put_live(self, note: Note, number: int, why: str) -> Note:
+        self._require_there(note, number)
+        if number == note.live:
+            return note
+        after = note.became(note.live, "replaced", f"version {number} took its place")
+        return replace(after.became(number, "live", why), live=number)
+
+    def _take_back(self, note: Note, why: str, to: int | None) -> Note:
+        live = note.live
+        follows = self.before(note) if to is None else to
+        if follows is None:
+            raise SettingsError(f"{self.folder}: no version was live before {live}")
+        self._require_there(note, follows)
+        if follows == live:
+            raise SettingsError(f"version {live} is the one that is live")
+        after = note.became(live, "taken back", why)
+        said = f"version {live} was taken back: {why}"
+        return replace(after.became(follows, "live", said), live=follows)
 
     def _require_known(self, note: Note, number: int) -> None:
         if number not in note.versions:
@@ -260,14 +294,15 @@ class Versions:
                 f"{self.folder}: there is no model of version {number}; there are {there}"
             )
 
-    def _change(self, number: int, change: Callable[[Note], Note]) -> Version:
+    def _change(self, change: Callable[[Note], Note]) -> Note:
+        """Change the note while nobody else does; gives it as it is then."""
         with _alone(self.folder):
             before = self.note()
             note = change(before)
             if note is not before:
                 _write(self.folder, note)
                 self._forget(note)
-        return note.versions[number]
+        return note
 
     def _forget(self, note: Note) -> None:
         """Remove the model directories of old versions, never that of the live one or the anchor.

@@ -33,7 +33,8 @@ from dualrank.learning.model import Model
 from dualrank.online.learner.corrected_worth import corrected_worth
 from dualrank.online.learner.curve_of_today import curve_of_today
 from dualrank.online.learner.drift_watch import movement
-from dualrank.online.learner.gate import SURE, Gate
+from dualrank.online.learner.gate import SURE, Gate, Judged
+from dualrank.online.learner.laid_out import LaidOut
 from dualrank.online.learner.learner_state import MOST_ROUNDS, LearnerState
 from dualrank.online.learner.remembered_rounds import RememberedRounds
 from dualrank.online.learner.round_clicks import (
@@ -50,6 +51,8 @@ from dualrank.sentences import reason_of
 MOST_RATES = 10
 MOST_TRIES = 20
 """Looks at a segment that cannot be read, after which it is left out."""
+MANY_STARTS = 3
+"""Starts none of which came to the end of a look, after which that is an alarm."""
 MOST_EXAMINATION = 1e6
 LEARN_POSITION = ("dla", "likelihood")
 """Methods whose curve is what clicks say, by position alone."""
@@ -98,6 +101,8 @@ class Learner:
         self._held_out = HeldOutQueries(self.settings.held_out)
         self._models: dict[int, Model] = {}
         self._tries: dict[int, int] = {}
+        self.waits_for = ""
+        """The segment that could not be used last, and why, in words."""
         note = versions.note()
         live = versions.load(note.live)
         self.features = None if features is None else features.with_features(live.feature_names)
@@ -105,6 +110,7 @@ class Learner:
         self.state = found or LearnerState(note.live, note.live, believed=_curve(live))
         self._rounds = RememberedRounds()
         self._live_changed = True
+        self._started = False
         self._curve: Propensity | None = None
         self._clear_up(note)
         self._rounds.read_again(
@@ -113,11 +119,31 @@ class Learner:
 
     def step(self) -> bool:
         """Look once: at what is live, and at new segments; true where something was done."""
+        if not self._started:
+            self._count_start()
+        done = self._look()
+        if self.state.starts:
+            self._keep(starts=0)
+        return done
+
+    def _count_start(self) -> None:
+        """Say so where learners die of what they find, and nobody reads their log."""
+        self._keep(starts=self.state.starts + 1)
+        self._started = True
+        if self.state.starts == MANY_STARTS:
+            self._say(
+                "learner",
+                f"the learner was started {MANY_STARTS} times and each time ended before it came "
+                f"to the end of a round, after segment {self.state.learned}; its log says why",
+            )
+
+    def _look(self) -> bool:
         note = self._follow_people()
         if not self.state.decided:
             self._decide(self.state.model, self._gate())
             return True
-        numbers = self._new_segments()
+        new = self._new_segments()
+        numbers = self._up_to_a_gap(new) if new else []
         if numbers:
             return self._round(numbers)
         return self._watch(note) if self._live_changed else False
@@ -127,7 +153,9 @@ class Learner:
         note = self.versions.note()
         if note.live != self.state.live:
             self._live_changed = True
-            self._say("version", f"version {note.live} was put live; learning goes on from it")
+            # A learner that was killed after its candidate went live knows of no decision.
+            if self.state.decided or note.live != self.state.model:
+                self._say("version", f"version {note.live} was put live; learning goes on from it")
             if not self.state.decided:
                 why = f"version {note.live} was put live before it was decided about"
                 self.versions.refuse(self.state.model, why)
@@ -141,12 +169,19 @@ class Learner:
         gate = self._gate() if others else None
         if gate is None:
             return False
-        live = self._scores(note.live, gate.dataset)
         for other in others:
-            judged = gate.judge(live, self._scores(other, gate.dataset))
+            try:
+                judged = self._judge(gate, note.live, other)
+            except DataError as error:
+                logger.error("version %d cannot be compared: %s", note.live, error)
+                continue
             if judged.is_worse(SURE):
                 why = f"it is worse: {judged.said(f'version {other}')}"
                 follows = self.versions.take_back(note.live, why, to=other)
+                if follows.number != other:
+                    # Somebody else put another one live meanwhile: that is what they want.
+                    self._follow_people()
+                    return True
                 self._say("version", f"version {note.live} was taken back: {why}")
                 self._keep(model=follows.number, live=follows.number, decided=True)
                 return True
@@ -168,28 +203,29 @@ class Learner:
         return bool(self._new_segments()) or not self.state.decided
 
     def _new_segments(self) -> list[int]:
-        """Those that are closed and not learned, in order, up to the first that is missing."""
-        new = [n for n in self.segments.closed() if n > self.state.learned]
-        if not new:
-            return []
+        """Those that are closed and not learned, in order."""
+        return [number for number in self.segments.closed() if number > self.state.learned]
+
+    def _up_to_a_gap(self, new: Sequence[int]) -> Sequence[int]:
+        """The first of the new segments, up to one that is missing."""
         expected = self.state.learned + 1 if self.state.learned else new[0]
         if new[0] > expected:
             # It may be about to be written anew; one that was removed never comes.
-            missing = f"segment {expected} is missing"
-            self._unreadable(expected, new[0] - 1, missing)
+            self._unreadable(expected, new[0] - 1, f"segment {expected} is missing")
             return []
         gap = next((i for i, n in enumerate(new) if n != new[0] + i), len(new))
         return new[:gap]
 
     def _round(self, numbers: Sequence[int]) -> bool:
-        found = self._read(numbers)
-        if found is None:
+        read = self._read(numbers)
+        if read is None:
             return False
+        found, laid = read
         for each in found.suspicions:
             self._say(each.kind, each.said)
         before = self._rounds.since(self.state.changed_at)
         scored_by = self.state.model
-        laid = self._rounds.add(found, self._load(scored_by))
+        self._rounds.add(found, laid)
         # A version that is worse goes first: what is learned next does not go on from it.
         self._watch(self.versions.note())
         moved = None if before is None or laid is None else movement(before, laid)
@@ -225,6 +261,7 @@ class Learner:
 
     def offer(self, model: Model, why: str) -> Version:
         """Let a model that was made elsewhere through the gate, as one that was learned here."""
+        self._follow_people()
         return self._offer(model, why, {})
 
     def _offer(self, model: Model, why: str, progress: dict[str, Any]) -> Version:
@@ -235,8 +272,11 @@ class Learner:
         self._decide(made.number, self._gate())
         return self.versions.note().versions[made.number]
 
-    def _read(self, numbers: Sequence[int]) -> RoundClicks | None:
-        """As many of the segments as make a round."""
+    def _read(self, numbers: Sequence[int]) -> tuple[RoundClicks, LaidOut | None] | None:
+        """As many of the segments as make a round, and as the model sees them.
+
+        What cannot be read or scored is found by taking one segment at a time.
+        """
         taken: list[int] = []
         sessions = 0
         for number in numbers:
@@ -250,7 +290,14 @@ class Learner:
             taken.append(number)
             if sessions >= self.settings.round_sessions:
                 break
-        return self._read_segments(taken, self.state.rates)
+        try:
+            found = self._read_segments(taken, self.state.rates)
+            return found, found.laid_out(self._load(self.state.model))
+        except DataError as error:
+            if len(taken) > 1:
+                return self._read(taken[:1])
+            self._unreadable(taken[0], taken[0], f"segment {taken[0]} cannot be used: {error}")
+            return None
 
     def _read_segments(self, numbers: Sequence[int], rates: Sequence[float] = ()) -> RoundClicks:
         base = self._load(self.state.model)
@@ -265,6 +312,7 @@ class Learner:
 
     def _unreadable(self, number: int, last: int, said: str) -> None:
         """Wait for whoever writes segments to mend one; not for ever."""
+        self.waits_for = said
         self._tries[number] = tries = self._tries.get(number, 0) + 1
         if tries == 1:
             self._say("learner", f"{said}; it is waited for")
@@ -301,35 +349,45 @@ class Learner:
         return learned if curve is None else replace(learned, propensity=curve)
 
     def _decide(self, number: int, gate: Gate | None) -> None:
-        """Let a candidate go live, or say why not."""
-        note = self.versions.note()
+        """Let a candidate go live, or say why not.
+
+        One that was learned while somebody put another version live goes on from what they do not
+        want, and was compared with what is live no longer: it is refused.
+        """
+        note = self._follow_people()
+        if self.state.decided:
+            return
         if note.versions[number].state == "candidate":
             verdict, said = self._compare(number, note, gate)
             if verdict != "not worse":
                 self.versions.refuse(number, said)
                 logger.info("version %d was refused: %s", number, said)
-                self._keep(decided=True, live=note.live)
+                self._keep(decided=True)
                 if verdict == "surely worse":
                     self._say("learner", f"version {number} was refused: {said}")
                     self._keep(model=note.live)
                 return
-            self.versions.go_live(number, said)
+            if self.versions.go_live(number, said, over=note.live).state != "live":
+                self._follow_people()
+                return
             logger.info("version %d is live: %s", number, said)
-            note = self.versions.note()
-            self._move_anchor(note, gate)
-        self._keep(decided=True, live=self.versions.note().live)
+            self._keep(decided=True, live=number)
+            self._move_anchor(number, gate)
+        self._keep(decided=True)
 
     def _compare(self, number: int, note: Note, gate: Gate | None) -> tuple[str, str]:
         """What held-out clicks say of a candidate: in one or two words, and in a sentence."""
         if gate is None:
             return "unknown", "no clicks are held out yet to compare by"
-        scores = self._scores(number, gate.dataset)
         said = []
         rivals = dict.fromkeys([note.live, note.anchor])
         for other in rivals:
             if other is None or not self.versions.has(other):
                 continue
-            judged = gate.judge(scores, self._scores(other, gate.dataset))
+            try:
+                judged = self._judge(gate, number, other)
+            except DataError as error:
+                return "unknown", f"it cannot be compared with version {other}: {error}"
             words = judged.said(f"version {other}")
             if not judged.can_tell:
                 return "unknown", words
@@ -339,14 +397,19 @@ class Learner:
             said.append(words)
         return "not worse", f"not worse {'; '.join(said)}"
 
-    def _move_anchor(self, note: Note, gate: Gate | None) -> None:
-        if gate is None or note.anchor == note.live:
+    def _move_anchor(self, number: int, gate: Gate | None) -> None:
+        """Hold others against a version that has gone live, if it is clearly better."""
+        note = self.versions.note()
+        if gate is None or number != note.live or note.anchor == number:
             return
         if note.anchor is not None and self.versions.has(note.anchor):
-            live, anchor = (self._scores(n, gate.dataset) for n in (note.live, note.anchor))
-            if not gate.judge(live, anchor).is_better():
+            try:
+                if not self._judge(gate, number, note.anchor).is_better():
+                    return
+            except DataError as error:
+                logger.error("version %d cannot be compared: %s", number, error)
                 return
-        self.versions.hold_against(note.live)
+        self.versions.hold_against(number)
 
     def _gate(self) -> Gate | None:
         """The held-out clicks of the last rounds."""
@@ -354,8 +417,10 @@ class Learner:
         curve = self._curve or self._load(self.versions.note().live).propensity
         return self._rounds.gate(self._held_out, curve, self.state.changed_at)
 
-    def _scores(self, number: int, dataset: Dataset) -> NDArray[np.float32]:
-        return self._load(number).predict(dataset)
+    def _judge(self, gate: Gate, number: int, other: int) -> Judged:
+        """One version against another; a DataError where one of them cannot score what is there."""
+        ours, theirs = (self._load(each).predict(gate.dataset) for each in (number, other))
+        return gate.judge(ours, theirs)
 
     def _load(self, number: int) -> Model:
         if number not in self._models:

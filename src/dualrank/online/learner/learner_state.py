@@ -49,6 +49,8 @@ class LearnerState:
     clicks: int = 0
     rates: tuple[float, ...] = field(default=())
     """Clicks a session of the last rounds."""
+    starts: int = 0
+    """How often a learner was started since one came to the end of a look."""
 
     def write(self, folder: Path) -> None:
         """Replace what is in the folder."""

@@ -49,20 +49,20 @@ class RememberedRounds:
                 break
             try:
                 found = read(numbers)
+                laid = found.laid_out(model(scored_by))
             except DualrankError:
                 # Somebody removed or damaged what was learned already: less is remembered.
                 break
             self._rounds.insert(0, found)
-            self._laid.insert(0, found.laid_out(model(scored_by)))
+            self._laid.insert(0, laid)
             sessions += found.sessions
         self._forget()
 
-    def add(self, found: RoundClicks, model: Model) -> LaidOut | None:
-        """Remember one more, as a model sees it that has not learned from it."""
+    def add(self, found: RoundClicks, laid: LaidOut | None) -> None:
+        """Remember one more, laid out by a model that has not learned from it."""
         self._rounds.append(found)
-        self._laid.append(found.laid_out(model))
+        self._laid.append(laid)
         self._forget()
-        return self._laid[-1]
 
     def since(self, segment: int) -> LaidOut | None:
         """All lists of the rounds that begin with this segment or a later one."""

@@ -212,7 +212,7 @@ class Service:
 
         def change() -> dict[str, Any]:
             live = versions.live.number
-            follows = versions.roll_back(why, to=asked.get("to"))
+            follows = versions.roll_back(why, to=asked.get("to"), over=live)
             self.live.look()
             return {"before": live, "live": asdict(follows)}
 
