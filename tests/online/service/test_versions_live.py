@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from dualrank.online.service.live_model import LiveModel
+from dualrank.online.versions import Versions
 
 
 def test_every_answer_is_of_the_version_that_it_names(asking, versions, model_numbered, query):
@@ -63,6 +64,24 @@ def test_a_new_version_is_followed(versions, model_numbered):
         assert live.note.live == 2
     finally:
         live.close()
+
+
+def test_a_version_published_while_the_note_is_first_read_is_not_missed(
+    versions, model_numbered, monkeypatch
+):
+    read = Versions.note
+
+    def publish_after(self):
+        monkeypatch.undo()
+        found = read(self)
+        versions.add(model_numbered(2), "more")
+        versions.go_live(2, "better")
+        return found
+
+    monkeypatch.setattr(Versions, "note", publish_after)
+    live = LiveModel(versions)
+    live.look()
+    assert live.current.number == 2
 
 
 def test_a_version_that_cannot_be_loaded_leaves_the_old_one(

@@ -56,8 +56,9 @@ class LiveModel:
         self.versions = versions
         self.failures = 0
         self._swapped = swapped
-        self._note = versions.note()
+        # The stamp first: what is published between the two is then seen at the next look.
         self._seen = self._stamp()
+        self._note = versions.note()
         self._failed: tuple[int, float] = (0, 0.0)
         self._changing = threading.Lock()
         self._stop = threading.Event()
