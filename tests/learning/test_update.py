@@ -223,6 +223,8 @@ def test_partial_fit_goes_on(make_dataset):
     assert ranker.model_.memory.total == 160
     assert ranker.model_.training["update"]["number"] == 1
     assert not np.array_equal(ranker.predict(data.features), before)
+    ranker.set_params(half_life=160.0).partial_fit(data.features, clicks, **rows)
+    assert ranker.model_.memory.total == pytest.approx(80 + 160 / 2**0.5)
     with pytest.raises(DataError, match="expecting 5 features"):
         ranker.partial_fit(data.features[:, :3], clicks, **rows)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +50,7 @@ def serve(
     settings: ServiceSettings | None = None,
     *,
     learn: bool = False,
+    learning: Mapping[str, Any] | None = None,
     features: str | Path | None = None,
     demo: Callable[[Service], Demo] | None = None,
     learner_output: Path | None = None,
@@ -59,8 +60,8 @@ def serve(
     """Answer requests until the process is asked to stop.
 
     `model` is a model directory or a folder of versions; `events` a folder, or the URL of a Redis.
-    With `learn` a child process learns from the events. `features` are those of documents that
-    requests only name. `ready` hears of the start. What the learner says goes to the end of
+    With `learn` a child process learns from the events, by the settings of a learner that
+    `learning` gives by name. `features` are those of documents that requests only name. `ready` hears of the start. What the learner says goes to the end of
     `learner_output`, or where this process says it.
     """
     for module in ("starlette", "uvicorn", "httptools", "prometheus_client"):
@@ -88,7 +89,7 @@ def serve(
         stack.callback(live.close)
         learner = None
         if learn:
-            words = learner_words(versions.folder, place, features, seed)
+            words = learner_words(versions.folder, place, features, seed, learning or {})
             starts = service.metrics.learner_starts.inc
             learner = LearnerProcess(words, starts, output=learner_output)
             learner.start()
@@ -130,9 +131,17 @@ def open_transport(events: str, settings: ServiceSettings) -> Transport:
     return _Collected(store, Collector(store, Segments(events), every=settings.every))
 
 
-def learner_words(models: Path, events: str, features: str | Path | None, seed: int) -> list[str]:
+def learner_words(
+    models: Path,
+    events: str,
+    features: str | Path | None,
+    seed: int,
+    learning: Mapping[str, Any],
+) -> list[str]:
     """The command of the learner that follows these events."""
     words = ["learn", str(models), "--events", events, "--seed", str(seed)]
+    for name, value in learning.items():
+        words += [f"--{name.replace('_', '-')}", str(value)]
     return words if features is None else [*words, "--features", str(features)]
 
 
