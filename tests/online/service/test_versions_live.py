@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+import shutil
 import threading
 
 import pytest
 
 from dualrank.online.service.live_model import LiveModel
+from dualrank.online.service.serving import open_versions
 from dualrank.online.versions import Versions
 
 
@@ -172,3 +174,23 @@ def test_a_rollback_that_cannot_be_is_refused(serving, token, bearer, body, stat
     answer = asking.post("/rollback", body, headers=bearer)
     assert answer.status_code == status
     assert sentence in answer.json()["error"]
+
+
+def test_another_model_than_the_versions_began_with_is_not_passed_over_in_silence(
+    tmp_path, model_numbered, caplog
+):
+    for number in (1, 2):
+        model_numbered(number).save(tmp_path / f"model-{number}")
+    events = str(tmp_path / "events")
+    versions = open_versions(tmp_path / "model-1", events)
+    versions.add(model_numbered(3), "more")
+    versions.go_live(2, "better")
+    shutil.rmtree(versions.path(1))  # as old versions go
+    for known in (tmp_path / "model-1", versions.path(2)):
+        assert open_versions(known, events).live.number == 2
+    assert "not served" not in caplog.text
+    for other in ("model-2", "no-such-model"):
+        caplog.clear()
+        assert open_versions(tmp_path / other, events).live.number == 2
+        assert f"{other} is not what the versions of" in caplog.text
+        assert "version 2 of those goes on; to serve it, name another folder" in caplog.text
