@@ -99,6 +99,8 @@ class Collector:
         while not self._stop.wait(min(_LOOKS, self._every)):
             try:
                 self.collect()
+                if self.problem is not None:
+                    _log.warning("segments are written again")
                 self.problem = None
             except DualrankError as error:
                 if self.problem is None:

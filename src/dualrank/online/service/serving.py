@@ -189,8 +189,8 @@ class _Collected:
 
     @property
     def problem(self) -> str | None:
-        """Why nothing can be written just now."""
-        return self._store.problem
+        """Why nothing can be written just now, be it events or segments of them."""
+        return self._store.problem or self._collector.problem
 
     def close(self) -> None:
         """End the collector, and then the store."""
