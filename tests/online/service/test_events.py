@@ -70,6 +70,14 @@ def test_nobody_can_take_the_id_of_an_event_that_has_none(asking, query):
     assert asking.post("/events", event).json()["new"] == 1
 
 
+def test_an_id_belongs_to_a_document_and_a_kind(asking, query):
+    event = {"impression_id": shown(asking, query), "doc_id": "d1", "event_id": "1"}
+    for other in ({}, {"doc_id": "d2"}, {"kind": "purchase"}):
+        assert asking.post("/events", event | other).json()["new"] == 1
+        assert asking.post("/events", event | other).json()["again"] == 1
+    assert len(asking.transport.events) == 3
+
+
 def test_what_cannot_be_written_is_not_acknowledged(asking, query):
     event = {"impression_id": shown(asking, query), "doc_id": "d1"}
     asking.transport.problem = "the disk is full"

@@ -80,8 +80,8 @@ class OneEvent(TypedDict):
                 min_length=1,
                 max_length=LONGEST_ID,
                 pattern=TEXT,
-                description="The same event sent again has the same one, and counts once; "
-                "without it, an impression has one event of a kind for a document",
+                description="The same event sent again has the same one, and counts once "
+                "for its impression, document and kind; without it, those have one event",
             ),
         ]
     ]
