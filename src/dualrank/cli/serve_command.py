@@ -11,7 +11,7 @@ import typer
 from dualrank.cli.options import Typed, Without, imports
 from dualrank.cli.outputs import GENERATED
 from dualrank.cli.plan_swaps_command import as_share
-from dualrank.cli.terminal import Json, Seed, answer
+from dualrank.cli.terminal import Json, answer
 from dualrank.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -68,7 +68,14 @@ def serve(
     settings: Annotated[ServiceSettings, Without("explore")],
     learner: Annotated[LearnerSettings, Without("seed")],
     typed: Typed,
-    seed: Seed = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            help="The seed of everything random; without it, exchanges differ at every start.",
+            min=0,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Rank for users, collect what they click, and learn from it while it runs.
@@ -97,7 +104,7 @@ def serve(
     if demo:
         if model is not None or events is not None or features is not None:
             raise SettingsError("--demo has a model, events and features of its own")
-        _demo(settings, out, seed, as_json)
+        _demo(settings, out, seed or 0, as_json)
         return
     if model is None or events is None:
         missing = "a MODEL" if model is None else "--events, the folder for what users do"

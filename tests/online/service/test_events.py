@@ -70,6 +70,13 @@ def test_nobody_can_take_the_id_of_an_event_that_has_none(asking, query):
     assert asking.post("/events", event).json()["new"] == 1
 
 
+def test_a_kind_may_be_as_long_as_a_column(asking, query):
+    event = {"impression_id": shown(asking, query), "doc_id": "d1"}
+    assert asking.post("/events", event | {"kind": "k" * 40}).json()["new"] == 1
+    answer = asking.post("/events", event | {"kind": "k" * 41})
+    assert (answer.status_code, "kind: " in answer.json()["error"]) == (422, True)
+
+
 def test_an_id_belongs_to_a_document_and_a_kind(asking, query):
     event = {"impression_id": shown(asking, query), "doc_id": "d1", "event_id": "1"}
     for other in ({}, {"doc_id": "d2"}, {"kind": "purchase"}):

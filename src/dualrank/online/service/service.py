@@ -82,7 +82,7 @@ class Service:
         *,
         table: FeatureTable | None = None,
         token: str | None = None,
-        seed: int = 0,
+        seed: int | None = None,
     ) -> None:
         self.settings = settings or ServiceSettings()
         self.live, self.transport, self.ids, self.table = live, transport, ids, table

@@ -56,7 +56,7 @@ def serve(
     features: str | Path | None = None,
     demo: Callable[[Service], Demo] | None = None,
     learner_output: Path | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     ready: Callable[[Started], None] = lambda started: None,
 ) -> None:
     """Answer requests until the process is asked to stop.
@@ -91,7 +91,7 @@ def serve(
         stack.callback(live.close)
         learner = None
         if learn:
-            words = learner_words(versions.folder, place, features, seed, learning or {})
+            words = learner_words(versions.folder, place, features, seed or 0, learning or {})
             starts = service.metrics.learner_starts.inc
             learner = LearnerProcess(words, starts, output=learner_output)
             learner.start()
