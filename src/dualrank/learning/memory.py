@@ -298,9 +298,9 @@ def remembered(log: ClickLog, dataset: Dataset, most: int, seed: int) -> Memory:
     return new.kept(most, memory_rng(seed))
 
 
-def memory_rng(seed: int) -> np.random.Generator:
-    """What draws the lists that are kept."""
-    return np.random.default_rng([seed, 0x_3E30])
+def memory_rng(seed: int, update: int = 0) -> np.random.Generator:
+    """What draws the lists that are kept, in every update anew under the same seed."""
+    return np.random.default_rng([seed, 0x_3E30, update])
 
 
 def chances(sessions: NDArray[np.float64], places: int) -> NDArray[np.float64]:

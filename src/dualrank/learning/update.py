@@ -122,13 +122,15 @@ def update_model(
     )
     if held_out is not None:
         both = Memory.of(held_out, dataset).joined(both)
-    kept = both.kept(memory, memory_rng(plan.settings.seed)) if memory else None
+    last = _last(model).get("number")
+    number = last + 1 if isinstance(last, int) and last >= 0 else 1
+    kept = both.kept(memory, memory_rng(plan.settings.seed, number)) if memory else None
     curve = trained.propensity
     if curve is not None and plan.way.correction.learns:
         curve = replace(curve, sessions=round(both.total))
     updated = replace(trained, propensity=curve, memory=kept)
     numbers = {
-        "number": _last(model).get("number", 0) + 1,
+        "number": number,
         "method": plan.way.name,
         "sessions": log.sessions,
         "lists": len(log.lists),
