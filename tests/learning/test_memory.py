@@ -94,6 +94,19 @@ def test_lists_without_clicks_become_one_before_any_is_lost():
     assert len(batch) == pytest.approx(1_000 / 6, rel=0.3)
 
 
+def test_lists_without_clicks_stay_settled_where_they_were():
+    lists, clicks = [[0, 1], [1, 2], [2, 3]], [[0.5, 0], [0, 0], [0, 0]]
+    old = memory_of(lists, [1, 2, 3], clicks).settle(dr.Propensity.of([1, 0.5]))
+    new = memory_of([[3, 4], [4, 5]], [7, 8], [[0, 0], [0, 0]])
+    both = new.joined(old)
+    kept = both.kept(3, np.random.default_rng(0))
+    assert len(kept) == 3
+    assert kept.sessions[kept.are_settled].sum() == 6
+    assert kept.sessions[~kept.are_settled].sum() == 15
+    # All of them settled: nothing is left that could speak of position.
+    assert old.kept(2, np.random.default_rng(0)).are_settled.all()
+
+
 def test_chances_add_up_to_the_places():
     sessions = np.random.default_rng(0).pareto(1, 100)
     for places in (1, 7, 50, 99):

@@ -18,6 +18,7 @@ from dualrank.corrections.ipw import InversePropensity
 from dualrank.corrections.likelihood import Likelihood
 from dualrank.errors import CheckpointError, DataError, SettingsError
 from dualrank.learning import model as models
+from dualrank.learning.memory import Memory
 from dualrank.learning.update import plan_of
 from dualrank.rankers.batch import Batch
 from dualrank.settings import TrainingSettings
@@ -70,6 +71,23 @@ def test_the_same_seed_gives_the_same_bytes_and_the_start_stays(log, dataset, mo
     loaded = dr.Model.load(tmp_path / "one")
     once_more = [each.update(log, dataset, steps=5) for each in (loaded, loaded)]
     assert same_bytes(*once_more)
+
+
+def test_every_update_draws_what_is_remembered_anew(dataset, model, new, monkeypatch):
+    states, keep = [], Memory.kept
+
+    def kept(self, most, rng):
+        states.append(rng.bit_generator.state["state"]["state"])
+        return keep(self, most, rng)
+
+    monkeypatch.setattr(Memory, "kept", kept)
+    how = {"steps": 1, "memory": 5, "validation": 0, "seed": 3}
+    first = model.update(new, dataset, **how)
+    second = first.update(new, dataset, **how)
+    model.update(new, dataset, **how)
+    assert (len(first.memory), second.training["update"]["number"]) == (5, 2)
+    assert states[0] != states[1]
+    assert states[0] == states[2]
 
 
 def test_what_an_update_found_stands_in_the_manifest(log, dataset, model, new):
@@ -223,6 +241,8 @@ def test_partial_fit_goes_on(make_dataset):
     assert ranker.model_.memory.total == 160
     assert ranker.model_.training["update"]["number"] == 1
     assert not np.array_equal(ranker.predict(data.features), before)
+    ranker.set_params(half_life=160.0).partial_fit(data.features, clicks, **rows)
+    assert ranker.model_.memory.total == pytest.approx(80 + 160 / 2**0.5)
     with pytest.raises(DataError, match="expecting 5 features"):
         ranker.partial_fit(data.features[:, :3], clicks, **rows)
 

@@ -183,7 +183,7 @@ def test_a_thread_copies_and_goes_on_when_redis_is_back(server, stream, store):
         _until(lambda: copying.problem is None)
 
 
-def test_a_poisoned_stream_is_read_past(server, stream, store):
+def test_a_poisoned_stream_is_read_past(server, stream, store, caplog):
     add = stream._client.xadd
     good = [["e", "i1", "d0", "click", 1]]
     shown_well = ["i1", "q", ["d0"], 1, 0, "", 0]
@@ -209,6 +209,7 @@ def test_a_poisoned_stream_is_read_past(server, stream, store):
     add("dualrank:events", {"said": json.dumps({"impressions": [shown_well], "events": good})})
     _copy_all(stream, store)
     assert stream.refused == wrong == 19
+    assert caplog.text.count("of the stream is left out: ") == 19
     assert store.counts()["events"] == 1
     assert stream._client.xlen("dualrank:events") == 0
 

@@ -1,3 +1,5 @@
+import threading
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -225,6 +227,47 @@ def test_what_is_old_is_forgotten_and_segments_stay(store, segments, clock):
         again.show(shown(7))
         assert record(again, clicked(7)) == ["new"]
         assert collector_of(again).collect() == [3]
+
+
+def test_segments_that_are_forgotten_leave_the_tables_and_may_be_moved_away(
+    store, segments, clock
+):
+    collector = collector_of(store, kept=1_000.0)
+    for number in range(1, 6):
+        store.show(shown(number))
+        record(store, clicked(number))
+        assert collector.collect() == [number]
+        clock.time += 100
+    segments.clicks(1).unlink()
+    assert collector_of(store).collect() == [1]  # Its rows are there: it is taken for lost.
+    clock.time += 2_000
+    collector.collect()
+    (rows,) = store.alone(lambda tables: tables.execute("SELECT count(*) FROM segments").fetchone())
+    assert rows == 1
+    for number in range(1, 6):
+        segments.clicks(number).unlink()
+    later = collector_of(store)
+    store.show(shown(6))
+    assert record(store, clicked(6)) == ["new"]
+    assert later.collect() == [6]
+    assert segments.closed() == [6]
+
+
+def test_files_are_not_listed_by_the_thread_that_commits(store, monkeypatch):
+    listing = Segments.files
+    threads = []
+
+    def listed(self):
+        threads.append(threading.current_thread().name)
+        return listing(self)
+
+    monkeypatch.setattr(Segments, "files", listed)
+    collector = collector_of(store)
+    for number in range(3):
+        store.show(shown(number))
+        record(store, clicked(number))
+        collector.collect()
+    assert threads == [threading.current_thread().name]
 
 
 def test_nothing_is_forgotten_while_a_stream_may_bring_it_again(store, clock):

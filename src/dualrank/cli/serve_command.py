@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dualrank.cli.options import Without, imports
+from dualrank.cli.options import Typed, Without, imports
 from dualrank.cli.outputs import GENERATED
 from dualrank.cli.plan_swaps_command import as_share
-from dualrank.cli.terminal import Json, Seed, answer
+from dualrank.cli.terminal import Json, answer
 from dualrank.errors import SettingsError
 
 if TYPE_CHECKING:
+    from dualrank.online.learner.learner import LearnerSettings
     from dualrank.online.service.service_settings import ServiceSettings
     from dualrank.online.service.serving import Started
 
 
-@imports("dualrank.online.service.service_settings:ServiceSettings")
+@imports(
+    "dualrank.online.service.service_settings:ServiceSettings",
+    "dualrank.online.learner.learner:LearnerSettings",
+)
 def serve(
     model: Annotated[
         Path | None,
@@ -62,7 +66,16 @@ def serve(
     ] = None,
     *,
     settings: Annotated[ServiceSettings, Without("explore")],
-    seed: Seed = 0,
+    learner: Annotated[LearnerSettings, Without("seed")],
+    typed: Typed,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            help="The seed of everything random; without it, exchanges differ at every start.",
+            min=0,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Rank for users, collect what they click, and learn from it while it runs.
@@ -74,15 +87,24 @@ def serve(
 
     Example: dualrank serve model/ --events events/ --learn
 
+    Example: dualrank serve model/ --events events/ --learn --half-life 500000
+
     Example: dualrank serve model/ --events events/ --explore 1% --token-file token
 
     Example: dualrank serve --demo
     """
     settings = replace(settings, explore=as_share("explore", explore))
+    names = [f.name for f in fields(learner) if f.name != "seed"]
+    learning = {name: typed[name] for name in names if name in typed}
+    if learning and (demo or not learn):
+        option = f"--{next(iter(learning)).replace('_', '-')}"
+        raise SettingsError(
+            f"{option} is for a service that learns from its users: give --learn, without --demo"
+        )
     if demo:
         if model is not None or events is not None or features is not None:
             raise SettingsError("--demo has a model, events and features of its own")
-        _demo(settings, out, seed, as_json)
+        _demo(settings, out, seed or 0, as_json)
         return
     if model is None or events is None:
         missing = "a MODEL" if model is None else "--events, the folder for what users do"
@@ -110,7 +132,14 @@ def serve(
         )
 
     serve_until_stopped(
-        model, events, settings, learn=learn, features=features, seed=seed, ready=ready
+        model,
+        events,
+        settings,
+        learn=learn,
+        learning=learning,
+        features=features,
+        seed=seed,
+        ready=ready,
     )
 
 

@@ -56,6 +56,8 @@ class ClickRanker(BaseEstimator):
     - `validation` is the share of queries whose clicks are held out to keep the best ranker; 0
       keeps the last.
     - `scaling` of features is `standard`, `minmax`, `log` or `none`; trees have no need of it.
+    - `half_life` is after how many new sessions an older one counts half in `partial_fit`; None
+      lets nothing fade.
     - `seed` decides everything random.
 
     `GridSearchCV` compares settings by `score`, on queries that were held out. Where `qid` and
@@ -86,6 +88,7 @@ class ClickRanker(BaseEstimator):
         examination: ArrayLike | None = None,
         validation: float = 0.1,
         scaling: str = "standard",
+        half_life: float | None = None,
         seed: int = 0,
     ) -> None:
         self.method = method
@@ -98,6 +101,7 @@ class ClickRanker(BaseEstimator):
         self.examination = examination
         self.validation = validation
         self.scaling = scaling
+        self.half_life = half_life
         self.seed = seed
 
     def fit(
@@ -156,7 +160,9 @@ class ClickRanker(BaseEstimator):
             self.model_ = self.model_.remember(log, dataset, seed=self.seed)
             return self
         dataset, log = self._lists(X, clicks, qid, position)
-        self.model_ = self.model_.update(log, dataset, validation=0.0, seed=self.seed)
+        self.model_ = self.model_.update(
+            log, dataset, half_life=self.half_life, validation=0.0, seed=self.seed
+        )
         learned = self.model_.propensity
         self.examination_ = None if learned is None else learned.examination
         return self

@@ -11,7 +11,7 @@ Where there are more lists than it may keep, some are drawn, each with the proba
 
 of its sessions s_l, and count for s_l/π_l from then on: the expected sum of every gradient stays
 what it was (Horvitz and Thompson 1952). Lists without a click have no gradient, so that one list
-without documents stands for all of them.
+without documents stands for all of them (and another for those that are settled).
 """
 
 from __future__ import annotations
@@ -204,8 +204,8 @@ class Memory:
         whole = self._without_clicks_as_one(clicked)
         if len(whole) <= most:
             return whole
-        places = max(1, most - int(not clicked.all()))
         clicked = np.asarray(whole.clicks.any(axis=1))
+        places = max(1, most - int((~clicked).sum()))
         chance = np.ones(len(whole))
         chance[clicked] = chances(whole.sessions[clicked], places)
         order = rng.permutation(len(whole))
@@ -220,16 +220,21 @@ class Memory:
     def _without_clicks_as_one(self, clicked: NDArray[np.bool_]) -> Memory:
         if clicked.all():
             return self
-        with_clicks = self.take(np.flatnonzero(clicked))
+        found = self.take(np.flatnonzero(clicked))
         one = (1, self.depth)
-        nothing = Memory(
-            self.features[:0],
-            np.full(one, PADDING, np.int32),
-            np.zeros(one, np.float32),
-            np.array([self.sessions[~clicked].sum()]),
-            np.full(one, np.nan, np.float32),
-        )
-        return with_clicks.joined(nothing)
+        # What is settled stays so: it says nothing about position, however little it says.
+        for which, examination in ((self.are_settled, 0.0), (~self.are_settled, np.nan)):
+            sessions = self.sessions[which & ~clicked].sum()
+            if sessions:
+                nothing = Memory(
+                    self.features[:0],
+                    np.full(one, PADDING, np.int32),
+                    np.zeros(one, np.float32),
+                    np.array([sessions]),
+                    np.full(one, examination, np.float32),
+                )
+                found = found.joined(nothing)
+        return found
 
     def feedback(self) -> Labelled:
         """What a training draws from: lists in proportion to their sessions."""
@@ -293,9 +298,9 @@ def remembered(log: ClickLog, dataset: Dataset, most: int, seed: int) -> Memory:
     return new.kept(most, memory_rng(seed))
 
 
-def memory_rng(seed: int) -> np.random.Generator:
-    """What draws the lists that are kept."""
-    return np.random.default_rng([seed, 0x_3E30])
+def memory_rng(seed: int, update: int = 0) -> np.random.Generator:
+    """What draws the lists that are kept, in every update anew under the same seed."""
+    return np.random.default_rng([seed, 0x_3E30, update])
 
 
 def chances(sessions: NDArray[np.float64], places: int) -> NDArray[np.float64]:

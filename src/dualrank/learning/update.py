@@ -2,7 +2,8 @@
 
 Nothing is trained anew: ranker, belief about position and optimisers go on from where they were,
 on new lists and remembered ones in proportion to their sessions, in the one training loop
-(`loop.py`). The cost is that of the new clicks: so many passes over them, whatever was before.
+(`loop.py`). The cost is that of the new clicks: as many steps as so many passes over them would
+have, whatever was before; the steps draw new and remembered lists alike.
 
 Where users have changed their habits (`changed`), older clicks still tell which documents are
 relevant, but no longer how far users read. All remembered lists are then settled: each keeps the
@@ -40,7 +41,8 @@ from dualrank.settings import TrainingSettings
 logger = logging.getLogger(__name__)
 
 PASSES = 3
-"""How often the new sessions are gone over, unless steps are given; among them come older ones."""
+"""An update draws so many times as many lists as there are new sessions, unless steps are given.
+They are drawn from new and older ones: where older ones are most, so are those that are drawn."""
 FASTER = 2.0
 """Times the ranker's rate in training: an update has few steps. Like the passes it was chosen on
 worlds that no table shows (`python -m benchmarks.days`)."""
@@ -120,13 +122,15 @@ def update_model(
     )
     if held_out is not None:
         both = Memory.of(held_out, dataset).joined(both)
-    kept = both.kept(memory, memory_rng(plan.settings.seed)) if memory else None
+    last = _last(model).get("number")
+    number = last + 1 if isinstance(last, int) and last >= 0 else 1
+    kept = both.kept(memory, memory_rng(plan.settings.seed, number)) if memory else None
     curve = trained.propensity
     if curve is not None and plan.way.correction.learns:
         curve = replace(curve, sessions=round(both.total))
     updated = replace(trained, propensity=curve, memory=kept)
     numbers = {
-        "number": _last(model).get("number", 0) + 1,
+        "number": number,
         "method": plan.way.name,
         "sessions": log.sessions,
         "lists": len(log.lists),

@@ -127,6 +127,7 @@ def serving(versions):
             ServiceSettings(**settings),
             table=table,
             token=token,
+            seed=0,
         )
         return Asking(service, transport, make_app(service))
 

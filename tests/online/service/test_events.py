@@ -1,5 +1,12 @@
 """/events: what became of each, and that nobody can make one up."""
 
+import time
+
+from dualrank.errors import StorageError
+from dualrank.online.records import Impression
+from dualrank.online.service.service_settings import ServiceSettings
+from dualrank.online.service.serving import open_transport
+
 
 def shown(asking, query, **more):
     return asking.post("/rank", query(3, 2, 1, **more)).json()["impression_id"]
@@ -63,6 +70,21 @@ def test_nobody_can_take_the_id_of_an_event_that_has_none(asking, query):
     assert asking.post("/events", event).json()["new"] == 1
 
 
+def test_a_kind_may_be_as_long_as_a_column(asking, query):
+    event = {"impression_id": shown(asking, query), "doc_id": "d1"}
+    assert asking.post("/events", event | {"kind": "k" * 40}).json()["new"] == 1
+    answer = asking.post("/events", event | {"kind": "k" * 41})
+    assert (answer.status_code, "kind: " in answer.json()["error"]) == (422, True)
+
+
+def test_an_id_belongs_to_a_document_and_a_kind(asking, query):
+    event = {"impression_id": shown(asking, query), "doc_id": "d1", "event_id": "1"}
+    for other in ({}, {"doc_id": "d2"}, {"kind": "purchase"}):
+        assert asking.post("/events", event | other).json()["new"] == 1
+        assert asking.post("/events", event | other).json()["again"] == 1
+    assert len(asking.transport.events) == 3
+
+
 def test_what_cannot_be_written_is_not_acknowledged(asking, query):
     event = {"impression_id": shown(asking, query), "doc_id": "d1"}
     asking.transport.problem = "the disk is full"
@@ -74,6 +96,30 @@ def test_what_cannot_be_written_is_not_acknowledged(asking, query):
     asking.transport.problem = None
     assert asking.post("/events", event).json()["new"] == 1
     assert asking.get("/readyz").status_code == 200
+
+
+def test_a_service_whose_log_cannot_be_written_is_not_ready(tmp_path, monkeypatch, serving):
+    def full(*args):
+        raise StorageError("the disk of the log is full")
+
+    monkeypatch.setattr("dualrank.online.events.collector.write_segment", full)
+    asking = serving()
+    transport = open_transport(str(tmp_path / "events"), ServiceSettings(wait=0.0, every=0.1))
+    try:
+        asking.service.transport = transport
+        assert asking.get("/readyz").status_code == 200
+        transport.show(Impression("i", 0.0, "q", ("d",), 1, 0, "", b""))
+        deadline = time.monotonic() + 20
+        while transport.problem is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        answer = asking.get("/readyz")
+        assert (answer.status_code, "the disk of the log is full" in answer.text) == (503, True)
+        monkeypatch.undo()
+        while transport.problem is not None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert asking.get("/readyz").status_code == 200
+    finally:
+        transport.close()
 
 
 def test_a_disk_that_hangs_is_said(asking, query, monkeypatch):

@@ -64,8 +64,11 @@ def test_a_learner_does_not_outlive_a_server_that_was_killed():
 
 
 def test_the_words_of_the_learner_name_what_it_follows(tmp_path):
-    words = learner_words(tmp_path / "models", "events", tmp_path / "features.parquet", 3)
+    learning = {"half_life": 5000.0, "held_out": 0.2}
+    words = learner_words(tmp_path / "models", "events", tmp_path / "features.parquet", 3, learning)
     assert words[:2] == ["learn", str(tmp_path / "models")]
     assert words[words.index("--events") + 1] == "events"
     assert words[words.index("--seed") + 1] == "3"
+    assert words[words.index("--half-life") + 1] == "5000.0"
+    assert words[words.index("--held-out") + 1] == "0.2"
     assert words[words.index("--features") + 1].endswith("features.parquet")

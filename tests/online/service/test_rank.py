@@ -119,6 +119,15 @@ def test_nothing_is_exchanged_unless_asked_for():
     assert {Exploration(1.0).position(1) for _ in range(10)} == {0}
 
 
+def test_servers_do_not_exchange_alike_unless_a_seed_says_so():
+    def drawn(seed=None):
+        exploration = Exploration(0.5, seed)
+        return [exploration.position(10) for _ in range(200)]
+
+    assert drawn() != drawn()
+    assert drawn(3) == drawn(3)
+
+
 def test_exchanged_lists_measure_examination(serving, query):
     """What exploration shows is what `pair-swaps` reads: the truth comes out."""
     from dualrank.data.click_log import ClickLog

@@ -19,7 +19,7 @@ BODIES = {
     "no bytes of UTF-8": (b'{"query_id":"\xff\xfe"}', "the body is no JSON"),
     "half a pair of surrogates": (rb'{"query_id":"\ud800"}', "the body is no JSON"),
     "no documents": (b'{"query_id":"q"}', "documents: it is missing"),
-    "an empty list": (with_documents(), "documents: list should have at least 1 item"),
+    "an empty list": (with_documents(), "documents: the list is empty; expected one or more"),
     "no id": (with_documents('{"features":[1,2]}'), "documents[0].doc_id: it is missing"),
     "an empty id": (with_documents('{"doc_id":"","features":[1,2]}'), "doc_id: string"),
     "a long id": (
@@ -140,7 +140,7 @@ def test_a_wrong_query_of_several_refuses_all(asking, query):
         ({"impression_id": "i", "doc_id": "d0", "amount": "1"}, "amount: expected a valid number"),
         ({"impression_id": "i", "doc_id": "d0", "event_id": "a\x00"}, "event_id: expected text"),
         ({"impression_id": "i", "doc_id": "d0", "event_id": ""}, "event_id: string should have"),
-        ({"events": []}, "events: list should have at least 1 item"),
+        ({"events": []}, "events: the list is empty; expected one or more"),
         ({"events": [{}]}, "events[0].impression_id: it is missing"),
         ([], "the body: expected an object"),
     ],

@@ -1,6 +1,7 @@
 """`dualrank serve` as a process: clients that are slow, odd or gone, and how it ends."""
 
 import http.client
+import inspect
 import json
 import os
 import signal
@@ -12,7 +13,9 @@ import time
 
 import pytest
 
+from dualrank.cli.learn_command import learn
 from dualrank.errors import SettingsError
+from dualrank.online.events.event_store import WAIT
 from dualrank.online.service.service_settings import ServiceSettings
 from dualrank.online.service.serving import serve
 
@@ -89,6 +92,12 @@ def test_it_says_where_it_is_and_answers(server):
     assert server.post("/events", event) == (200, {"new": 1, "again": 0, "late": 0, "refused": []})
     assert server.post("/events", event)[1]["again"] == 1
     assert server.ask("GET", "/readyz")[0] == 200
+
+
+def test_every_way_to_collect_waits_as_long():
+    """Half an hour: servers, the learner that collects for many, and the store by itself."""
+    learn_waits = inspect.signature(learn).parameters["wait"].default
+    assert ServiceSettings().wait == learn_waits == WAIT == 1_800
 
 
 def test_signed_ids_of_impressions_cannot_be_made_up(server):

@@ -2,11 +2,15 @@
 
 import asyncio
 import json
+import shutil
 import threading
+import time
 
 import pytest
 
 from dualrank.online.service.live_model import LiveModel
+from dualrank.online.service.serving import open_versions
+from dualrank.online.versions import Versions
 
 
 def test_every_answer_is_of_the_version_that_it_names(asking, versions, model_numbered, query):
@@ -52,17 +56,36 @@ def test_every_answer_is_of_the_version_that_it_names(asking, versions, model_nu
 
 
 def test_a_new_version_is_followed(versions, model_numbered):
-    swapped = threading.Event()
-    live = LiveModel(versions, swapped=lambda loaded: swapped.set())
+    live = LiveModel(versions)
     live.start()
     try:
         versions.add(model_numbered(2), "more")
         versions.go_live(2, "better")
-        assert swapped.wait(10)
+        deadline = time.monotonic() + 10
+        while live.current.number == 1 and time.monotonic() < deadline:
+            time.sleep(0.02)
         assert live.current.number == 2
         assert live.note.live == 2
     finally:
         live.close()
+
+
+def test_a_version_published_while_the_note_is_first_read_is_not_missed(
+    versions, model_numbered, monkeypatch
+):
+    read = Versions.note
+
+    def publish_after(self):
+        monkeypatch.undo()
+        found = read(self)
+        versions.add(model_numbered(2), "more")
+        versions.go_live(2, "better")
+        return found
+
+    monkeypatch.setattr(Versions, "note", publish_after)
+    live = LiveModel(versions)
+    live.look()
+    assert live.current.number == 2
 
 
 def test_a_version_that_cannot_be_loaded_leaves_the_old_one(
@@ -153,3 +176,23 @@ def test_a_rollback_that_cannot_be_is_refused(serving, token, bearer, body, stat
     answer = asking.post("/rollback", body, headers=bearer)
     assert answer.status_code == status
     assert sentence in answer.json()["error"]
+
+
+def test_another_model_than_the_versions_began_with_is_not_passed_over_in_silence(
+    tmp_path, model_numbered, caplog
+):
+    for number in (1, 2):
+        model_numbered(number).save(tmp_path / f"model-{number}")
+    events = str(tmp_path / "events")
+    versions = open_versions(tmp_path / "model-1", events)
+    versions.add(model_numbered(3), "more")
+    versions.go_live(2, "better")
+    shutil.rmtree(versions.path(1))  # as old versions go
+    for known in (tmp_path / "model-1", versions.path(2)):
+        assert open_versions(known, events).live.number == 2
+    assert "not served" not in caplog.text
+    for other in ("model-2", "no-such-model"):
+        caplog.clear()
+        assert open_versions(tmp_path / other, events).live.number == 2
+        assert f"{other} is not what the versions of" in caplog.text
+        assert "version 2 of those goes on; to serve it, name another folder" in caplog.text

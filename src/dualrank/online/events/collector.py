@@ -56,6 +56,8 @@ class Collector:
         self.problem: str | None = None
         """Why no segment can be written just now; None where all is well."""
         self._mended = False
+        self._files = 0
+        """The highest number of a file that was there at the start."""
         self._thread = threading.Thread(target=self._run, name="dualrank segments", daemon=True)
 
     def start(self) -> Collector:
@@ -84,7 +86,12 @@ class Collector:
         while not self._stop.is_set():
             # A full segment is closed at once, any other when it is time.
             due = self._store.now() - self._last >= self._every
-            closed = close_segment(self._store, least=1 if due else self._most, most=self._most)
+            closed = close_segment(
+                self._store,
+                least=1 if due else self._most,
+                most=self._most,
+                after=self._files,
+            )
             if due:
                 self._last = self._store.now()
             if closed is None:
@@ -99,6 +106,8 @@ class Collector:
         while not self._stop.wait(min(_LOOKS, self._every)):
             try:
                 self.collect()
+                if self.problem is not None:
+                    _log.warning("segments are written again")
                 self.problem = None
             except DualrankError as error:
                 if self.problem is None:
@@ -122,6 +131,8 @@ class Collector:
         for segment in torn:
             _log.warning("segment %d is not as it was written; it is written again", segment.number)
             self._write(segment)
+        # Once, and not in the thread that commits: a folder may have very many files.
+        self._files = max(self._segments.files(), default=0)
         self._mended = True
         return [segment.number for segment in torn]
 

@@ -8,7 +8,8 @@ from dualrank.online.records import CLICK
 
 MOST_KINDS = 32
 """Whoever may send events could otherwise fill the log with columns."""
-_FORM = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+LONGEST_KIND = 40
+_FORM = re.compile(rf"[a-z][a-z0-9_-]{{0,{LONGEST_KIND - 1}}}")
 _TAKEN = {
     "session_id",
     "query_id",

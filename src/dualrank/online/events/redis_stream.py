@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -41,6 +42,7 @@ _ABANDONED = 60.0
 _LONGEST_WAIT = 5.0
 _LOOKS_AGAIN = (0.02, 0.05, 0.1, 0.2)
 """Seconds between looks for an impression that another server may be handing over just now."""
+_log = logging.getLogger(__name__)
 
 
 class RedisStream:
@@ -147,8 +149,9 @@ class RedisStream:
             for name, fields in entries:
                 try:
                     shown, happened = unpack(fields or {}, int(name.split(b"-")[0]) / 1_000)
-                except DataError:
+                except DataError as error:
                     self.refused += 1
+                    _log.warning("entry %s of the stream is left out: %s", name.decode(), error)
                     continue
                 impressions += shown
                 events += happened

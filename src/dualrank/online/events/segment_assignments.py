@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from dualrank.online.events.event_store import EventStore
 from dualrank.online.events.event_tables import closed_to, insert, only
-from dualrank.online.events.segments import Segments
 
 _FORGOTTEN_AT_ONCE = 2_000
 """Impressions that are removed between two groups of writers, who do not wait for long."""
@@ -39,11 +38,12 @@ class Assigned:
     """None until they are written."""
 
 
-def close_segment(store: EventStore, *, least: int, most: int) -> Assigned | None:
+def close_segment(store: EventStore, *, least: int, most: int, after: int = 0) -> Assigned | None:
     """Assign impressions that have waited for long enough to the next segment.
 
     None where there are fewer than `least` of them; at most `most` go into one. From then on
-    events of theirs are late.
+    events of theirs are late. Its number is above `after`: files may lie there from before these
+    tables were made.
     """
 
     def close(tables: sqlite3.Connection) -> int | None:
@@ -57,9 +57,7 @@ def close_segment(store: EventStore, *, least: int, most: int) -> Assigned | Non
         last = min(ripe or 0, before + most)
         if last - before < max(least, 1):
             return None
-        # Files may lie there from before these tables were made.
-        assigned = only(tables, "SELECT max(number) FROM segments") or 0
-        number = max([assigned, *Segments(store.folder).files()]) + 1
+        number = max(only(tables, "SELECT max(number) FROM segments") or 0, after) + 1
         kinds = only(tables, "SELECT count(*) FROM kinds")
         row = (number, before + 1, last, kinds)
         insert(tables, "segments (number, first, last, kinds)", [row])
@@ -133,6 +131,10 @@ def forget(store: EventStore, older_than: float) -> bool:
         tables.execute("DELETE FROM events WHERE impression <= ?", (upto,))
         tables.execute("DELETE FROM impressions WHERE number <= ?", (upto,))
         tables.execute("UPDATE segments SET forgotten = 1 WHERE last <= ?", (upto,))
+        # The last one stays: numbers of segments and of impressions go on from it.
+        tables.execute(
+            "DELETE FROM segments WHERE forgotten AND number < (SELECT max(number) FROM segments)"
+        )
         return upto < last
 
     more = store.alone(remove)

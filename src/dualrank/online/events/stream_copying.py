@@ -43,6 +43,8 @@ class StreamCopying:
         while not self._stop.is_set():
             try:
                 self._stream.copy_into(self._store, wait=0.5)
+                if self.problem is not None:
+                    _log.warning("events are copied again")
                 self.problem = None
             except DualrankError as error:
                 if self.problem is None:

@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 
 from dualrank.data.log.event_amounts import LARGEST
 from dualrank.errors import DataError
+from dualrank.online.events.event_kinds import LONGEST_KIND
 from dualrank.sentences import shortened
 from dualrank.storage import parse_json
 
@@ -71,7 +72,7 @@ class OneEvent(TypedDict):
 
     impression_id: Id
     doc_id: Id
-    kind: NotRequired[Annotated[str, Field(min_length=1, max_length=32, pattern=TEXT)]]
+    kind: NotRequired[Annotated[str, Field(min_length=1, max_length=LONGEST_KIND, pattern=TEXT)]]
     amount: NotRequired[Annotated[float, Field(ge=0, lt=LARGEST)]]
     event_id: NotRequired[
         Annotated[
@@ -80,8 +81,8 @@ class OneEvent(TypedDict):
                 min_length=1,
                 max_length=LONGEST_ID,
                 pattern=TEXT,
-                description="The same event sent again has the same one, and counts once; "
-                "without it, an impression has one event of a kind for a document",
+                description="The same event sent again has the same one, and counts once "
+                "for its impression, document and kind; without it, those have one event",
             ),
         ]
     ]
@@ -241,6 +242,8 @@ def sentence_of(error: ValidationError) -> str:
         return f"{where}: it is missing"
     if kind == "extra_forbidden":
         return f"{where}: there is no such name here"
+    if kind == "too_short":
+        return f"{where}: the list is empty; expected one or more"
     if kind == "string_pattern_mismatch":
         said = "expected text without control characters"
     return f"{where}: {said[:1].lower()}{said[1:]}, not {shortened(problem['input'])}"

@@ -16,6 +16,8 @@ NOT_SWAPPED = 0
 class Exploration:
     """Exchanges the first of the displayed with another one, in a share of all lists.
 
+    Without a `seed` every server, and every start of one, has exchanges of its own.
+
     >>> always = Exploration(1.0, seed=0)
     >>> sorted({always.position(displayed=3) for _ in range(50)})
     [2, 3]
@@ -23,7 +25,7 @@ class Exploration:
     0
     """
 
-    def __init__(self, share: float, seed: int = 0) -> None:
+    def __init__(self, share: float, seed: int | None = None) -> None:
         self.share = share
         self._random = Random(seed)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 
@@ -50,14 +49,12 @@ class LiveModel:
     `current` is the version that answers; `failures` counts versions that could not be loaded.
     """
 
-    def __init__(
-        self, versions: Versions, swapped: Callable[[LiveVersion], None] | None = None
-    ) -> None:
+    def __init__(self, versions: Versions) -> None:
         self.versions = versions
         self.failures = 0
-        self._swapped = swapped
-        self._note = versions.note()
+        # The stamp first: what is published between the two is then seen at the next look.
         self._seen = self._stamp()
+        self._note = versions.note()
         self._failed: tuple[int, float] = (0, 0.0)
         self._changing = threading.Lock()
         self._stop = threading.Event()
@@ -116,8 +113,6 @@ class LiveModel:
             self._failed = (0, 0.0)
             self.current = loaded
             log.info("version %d answers from now on", number)
-        if self._swapped is not None:
-            self._swapped(loaded)
 
     def _load(self, number: int) -> LiveVersion:
         """A version, tried on lists of zeros: the first answer takes as long as the others."""

@@ -82,7 +82,7 @@ class Service:
         *,
         table: FeatureTable | None = None,
         token: str | None = None,
-        seed: int = 0,
+        seed: int | None = None,
     ) -> None:
         self.settings = settings or ServiceSettings()
         self.live, self.transport, self.ids, self.table = live, transport, ids, table
@@ -251,8 +251,13 @@ class Service:
 
 
 def _event(given: OneEvent, now: float) -> Event:
-    """An event as it is kept. No id that a client gives has the sign that joins these parts."""
+    """An event as it is kept: its id belongs to a document and a kind.
+
+    A client that counts its events anew for each document loses none. No text that a client gives
+    has the sign that joins these parts.
+    """
     document, kind = given["doc_id"], given.get("kind", CLICK)
-    event_id = given.get("event_id", f"{document}\x1f{kind}")
+    own = [given["event_id"]] if "event_id" in given else []
+    event_id = "\x1f".join([*own, document, kind])
     amount = given.get("amount", 1.0)
     return Event(event_id, given["impression_id"], document, kind, amount, now)

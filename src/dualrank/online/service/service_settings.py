@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from dualrank.errors import SettingsError
+from dualrank.online.events.event_store import WAIT
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class ServiceSettings:
     ] = None
     wait: Annotated[
         float, "Seconds that a list waits for its events before it is in the log.", {"min": 0}
-    ] = 60.0
+    ] = WAIT
     every: Annotated[float, "Seconds between two files of the log.", {"min": 0.1}] = 10.0
     max_bytes: Annotated[int, "The largest body of a request.", {"min": 1}] = 8 << 20
     max_documents: Annotated[int, "The most documents of one query.", {"min": 1}] = 1_000

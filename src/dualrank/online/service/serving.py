@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dualrank.data.features import read_features
-from dualrank.errors import SettingsError
+from dualrank.errors import CheckpointError, SettingsError
 from dualrank.extras import require
 from dualrank.learning.model import Model
+from dualrank.learning.model_files import MANIFEST
 from dualrank.online.events.collector import Collector
 from dualrank.online.events.event_store import EventStore
 from dualrank.online.events.impression_ids import ImpressionIds, key_in
@@ -25,10 +26,11 @@ from dualrank.online.service.protection import read_token
 from dualrank.online.service.service import Demo, Service
 from dualrank.online.service.service_process import listen, run
 from dualrank.online.service.service_settings import ServiceSettings
-from dualrank.online.versions import Versions
+from dualrank.online.versions import OF_EVENTS, Versions
+from dualrank.storage import read_json, write_text
 
-OWN_VERSIONS = "_versions"
-"""In a folder of events: the versions of a model that was given as it is."""
+GIVEN = "given"
+"""In a folder of versions that a model was given for: the digest of that model."""
 REDIS = ("redis://", "rediss://", "unix://")
 
 log = logging.getLogger(__name__)
@@ -50,17 +52,18 @@ def serve(
     settings: ServiceSettings | None = None,
     *,
     learn: bool = False,
+    learning: Mapping[str, Any] | None = None,
     features: str | Path | None = None,
     demo: Callable[[Service], Demo] | None = None,
     learner_output: Path | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     ready: Callable[[Started], None] = lambda started: None,
 ) -> None:
     """Answer requests until the process is asked to stop.
 
     `model` is a model directory or a folder of versions; `events` a folder, or the URL of a Redis.
-    With `learn` a child process learns from the events. `features` are those of documents that
-    requests only name. `ready` hears of the start. What the learner says goes to the end of
+    With `learn` a child process learns from the events, by the settings of a learner that
+    `learning` gives by name. `features` are those of documents that requests only name. `ready` hears of the start. What the learner says goes to the end of
     `learner_output`, or where this process says it.
     """
     for module in ("starlette", "uvicorn", "httptools", "prometheus_client"):
@@ -88,7 +91,7 @@ def serve(
         stack.callback(live.close)
         learner = None
         if learn:
-            words = learner_words(versions.folder, place, features, seed)
+            words = learner_words(versions.folder, place, features, seed or 0, learning or {})
             starts = service.metrics.learner_starts.inc
             learner = LearnerProcess(words, starts, output=learner_output)
             learner.start()
@@ -113,11 +116,39 @@ def open_versions(model: Path, events: str) -> Versions:
             f"{model}: servers that share a Redis share a folder of versions, and this is a model; "
             "make one with `dualrank serve` on a folder of events, and give its _versions here"
         )
-    folder = Path(events) / OWN_VERSIONS
-    if Versions.is_one(folder):
+    folder = Path(events) / OF_EVENTS
+    if not Versions.is_one(folder):
+        versions = Versions.create(folder, Model.load(model))
+        write_text(folder / GIVEN, _digest(model) or "")
+        return versions
+    versions = Versions(folder)
+    if _is_among(model, versions):
         log.info("going on with the versions of %s", folder)
-        return Versions(folder)
-    return Versions.create(folder, Model.load(model))
+    else:
+        log.warning(
+            "%s is not what the versions of %s began with, and is not served: version %d of those "
+            "goes on; to serve it, name another folder for --events, or move %s away",
+            *(model, folder, versions.live.number, folder),
+        )
+    return versions
+
+
+def _is_among(model: Path, versions: Versions) -> bool:
+    """Whether a model is the one that versions were made of, or one of those still there."""
+    given = versions.folder / GIVEN
+    known = {given.read_text().strip()} if given.exists() else set()
+    known |= {_digest(versions.path(number)) for number in versions.note().versions}
+    return _digest(model) in known - {None, ""}
+
+
+def _digest(model: Path) -> str | None:
+    """By which a model is told from others; None where there is none."""
+    try:
+        found = read_json(model / MANIFEST, CheckpointError, within=model, constants=True)
+    except (CheckpointError, OSError):
+        return None
+    digest = found.get("digest") if isinstance(found, dict) else None
+    return digest if isinstance(digest, str) else None
 
 
 def open_transport(events: str, settings: ServiceSettings) -> Transport:
@@ -130,9 +161,17 @@ def open_transport(events: str, settings: ServiceSettings) -> Transport:
     return _Collected(store, Collector(store, Segments(events), every=settings.every))
 
 
-def learner_words(models: Path, events: str, features: str | Path | None, seed: int) -> list[str]:
+def learner_words(
+    models: Path,
+    events: str,
+    features: str | Path | None,
+    seed: int,
+    learning: Mapping[str, Any],
+) -> list[str]:
     """The command of the learner that follows these events."""
     words = ["learn", str(models), "--events", events, "--seed", str(seed)]
+    for name, value in learning.items():
+        words += [f"--{name.replace('_', '-')}", str(value)]
     return words if features is None else [*words, "--features", str(features)]
 
 
@@ -150,8 +189,8 @@ class _Collected:
 
     @property
     def problem(self) -> str | None:
-        """Why nothing can be written just now."""
-        return self._store.problem
+        """Why nothing can be written just now, be it events or segments of them."""
+        return self._store.problem or self._collector.problem
 
     def close(self) -> None:
         """End the collector, and then the store."""
