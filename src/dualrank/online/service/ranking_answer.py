@@ -49,15 +49,11 @@ class Ranked:
 
 def candidates_of(
     query: Query,
-    matrix: Features | None,
     inputs: int,
     table: FeatureTable | None,
     limits: ServiceSettings,
 ) -> Candidates:
-    """A query's documents with `inputs` features each; a DataError that says what is wrong.
-
-    `matrix` are the features, where they have been read already.
-    """
+    """A query's documents with `inputs` features each; a DataError that says what is wrong."""
     documents, name = query["documents"], query["query_id"]
     if len(documents) > limits.max_documents:
         raise DataError(
@@ -69,9 +65,7 @@ def candidates_of(
         again = next(each for i, each in enumerate(doc_ids) if each in doc_ids[:i])
         raise DataError(f"{document_of(name, again)} is there twice")
     with_features = sum("features" in each for each in documents)
-    if matrix is not None:
-        features = matrix
-    elif with_features == len(documents):
+    if with_features == len(documents):
         features = features_of(name, documents, inputs)
     elif with_features:
         odd = next(each["doc_id"] for each in documents if "features" not in each)

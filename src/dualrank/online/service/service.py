@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import repeat
 from typing import Any, Protocol
 
 from pydantic_core import to_json
@@ -30,7 +29,6 @@ from dualrank.online.service.exploration import Exploration
 from dualrank.online.service.feature_table import FeatureTable
 from dualrank.online.service.live_model import LiveModel
 from dualrank.online.service.protection import RefusedError, Token
-from dualrank.online.service.quick_queries import quick_queries
 from dualrank.online.service.ranking_answer import Candidates, candidates_of, rank, score
 from dualrank.online.service.service_metrics import ServiceMetrics
 from dualrank.online.service.service_settings import ServiceSettings
@@ -90,7 +88,6 @@ class Service:
         self.demo: Demo | None = None
         self.stopping = asyncio.Event()
         self.exploration = Exploration(self.settings.explore, seed)
-        quick_queries(b"{}", 1)  # compiled, or read from the cache, before somebody waits for it
         self.metrics = ServiceMetrics()
         self.metrics.watch(self._watched)
         self._outcomes: Counter[str] = Counter()
@@ -103,11 +100,7 @@ class Service:
         """The answer to a query, or to several, as JSON."""
         limits = self.settings
         live = self.live.current  # once: whatever goes live meanwhile is for the next request
-        quick = quick_queries(body, live.inputs)
-        if quick is not None:
-            asked, matrices = quick
-        else:
-            asked, matrices = read_one_or_several(Query, Queries, "queries", body), None
+        asked = read_one_or_several(Query, Queries, "queries", body)
         several = "queries" in asked
         queries: list[Query] = asked["queries"] if several else [asked]
         if len(queries) > limits.max_queries:
@@ -115,10 +108,7 @@ class Service:
                 f"there are {len(queries):,} queries; this service takes at most "
                 f"{limits.max_queries:,} at once"
             )
-        candidates = [
-            candidates_of(query, matrix, live.inputs, self.table, limits)
-            for query, matrix in zip(queries, matrices or repeat(None), strict=False)
-        ]
+        candidates = [candidates_of(query, live.inputs, self.table, limits) for query in queries]
         if sum(len(each.doc_ids) for each in candidates) <= FEW_ROWS:
             scores = score(live.model, candidates)
         else:
