@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from dualrank.data.click_log import ClickLog
-from dualrank.online.learner.gate import Gate
+from dualrank.evaluation.click_check import ClickCheck
+from dualrank.online.learner.gate import WORSE, Gate, as_normal
 from dualrank.online.learner.laid_out import LaidOut
 from dualrank.online.learner.round_clicks import query_numbers
 from dualrank.propensity.propensity import Propensity
@@ -65,3 +66,22 @@ def test_one_odd_document_leaves_the_scores_of_all_others_apart(log, good):
     numbers = query_numbers(DATA.query_ids)
     clean, odd = (LaidOut.of(log, each, numbers) for each in (good, spoiled(log, good, 1e6)))
     assert np.median(odd.scores.std(axis=1)) > 0.8 * np.median(clean.scores.std(axis=1))
+
+
+def test_few_queries_refuse_an_equal_as_rarely_as_many():
+    rng = np.random.default_rng(3)
+    for queries in (10, 30, 300):
+        found = rng.normal(size=(20_000, queries))
+        errors = np.sqrt(queries) * found.mean(axis=1) / found.std(axis=1, ddof=1)
+        refused = np.mean([as_normal(each, queries) < -WORSE for each in errors[errors < -WORSE]])
+        # One in 740 is that far behind by luck.
+        assert refused * np.mean(errors < -WORSE) < 2 / 740
+    assert as_normal(1e9, 50) > 30
+    assert as_normal(5.0, 1) == 0
+
+
+def test_a_lead_on_few_queries_is_a_smaller_one(log, good):
+    few = log.take_lists(np.flatnonzero(log.lists.queries < 12))
+    judged = Gate(few, DATA).judge(-good, good)
+    check = ClickCheck(few).lead(-good, good)
+    assert check.in_errors < judged.predicts < 0

@@ -87,6 +87,12 @@ def test_a_flood_of_clicks_leaves_the_round_out_until_it_is_the_rule():
     assert not left_out.any()
 
 
+def test_clicks_that_begin_are_no_flood():
+    left_out, said = judged(people(400), rates=(0.0, 0.0, 0.8))
+    assert not left_out.any()
+    assert said == []
+
+
 def test_clicks_that_no_longer_come_are_said():
     left_out, said = judged(np.zeros((500, 8), bool), rates=(0.8,))
     assert not left_out.any()

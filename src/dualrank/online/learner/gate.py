@@ -3,7 +3,9 @@
 Two questions are asked of the same lists. Does one ranker predict better which documents are
 clicked, position accounted for (`evaluation.click_check`)? And would it have earned more clicks
 (`decisions.estimate`, where the log allows a verdict)? Each gives a difference in standard errors
-over queries; a ranker is worse where either says so.
+over queries; a ranker is worse where either says so. Of few queries the error is not well known
+itself: the difference is that of a normal distribution which is as rare as the one found is in
+Student's.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
+from scipy.stats import t as student
 
 from dualrank.certainty import NORMAL_95
 from dualrank.data.click_log import ClickLog
@@ -129,7 +133,7 @@ class Gate:
         lead = ClickCheck(self._log.take_lists(told)).lead(*tamed)
         current = np.flatnonzero(self._current & ~shows_odd)
         earns, loses = self._earns(scores, over, current)
-        return Judged(lead.in_errors, earns, queries, clicks, loses)
+        return Judged(as_normal(lead.in_errors, lead.queries), earns, queries, clicks, loses)
 
     def _tamed(self, scores: Scores) -> tuple[Scores, NDArray[np.bool_]]:
         """Scores within reach of all others, and those that were not."""
@@ -168,4 +172,17 @@ class Gate:
         if unsupported or not half > 0:
             return nothing
         lost = -main.difference / main.old if main.old > 0 else 0.0
-        return float(main.difference / half * NORMAL_95), float(lost)
+        queries = len(np.unique(self._log.lists.queries[lists]))
+        return as_normal(main.difference / half * NORMAL_95, queries), float(lost)
+
+
+def as_normal(in_errors: float, queries: int) -> float:
+    """The normal deviate that is as rare as so many standard errors, estimated from few queries.
+
+    >>> round(as_normal(-3.0, 10), 2), round(as_normal(-3.0, 1000), 2)
+    (-2.43, -2.99)
+    """
+    if queries < 2:
+        return 0.0
+    rarity = np.maximum(student.sf(abs(in_errors), queries - 1), np.finfo(float).tiny)
+    return float(np.copysign(norm.isf(rarity), in_errors))

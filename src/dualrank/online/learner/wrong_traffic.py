@@ -96,7 +96,8 @@ def wrong_sessions(
         usual = float(np.median(rates))
         kept = ~left_out
         rate = float(sessions.clicks[kept].sum() / max(kept.sum(), 1))
-        if rate > FLOOD * usual and sessions.clicks[kept].sum() >= FEWEST_CLICKS:
+        # Where nothing was clicked before, clicks that begin are no flood.
+        if rate > FLOOD * usual > 0 and sessions.clicks[kept].sum() >= FEWEST_CLICKS:
             said = (
                 f"{rate:.3g} clicks a session, where it were {usual:.3g}: the round is left out of "
                 "learning"
