@@ -530,6 +530,58 @@ def test_many_small_steps_down_are_noticed_by_the_anchor(site, given):
     assert gate.judge(walk[-1], start).is_worse()
 
 
+class Said:
+    """A gate's answer."""
+
+    can_tell = True
+
+    def __init__(self, better):
+        self.better = better
+
+    def is_worse(self, errors=0.0):
+        return False
+
+    def is_better(self):
+        return self.better
+
+    def said(self, other):
+        return f"against {other}"
+
+
+def test_the_first_version_is_the_anchor_until_one_is_clearly_better(site, monkeypatch):
+    assert site.versions.note().anchor == 1
+    learner = site.learner()
+    for better in (False, True):
+        monkeypatch.setattr(learner, "_judge", lambda *_, better=better: Said(better))
+        site.traffic(500)
+        learner.step()
+        assert site.versions.note().anchor == (site.versions.live.number if better else 1)
+    assert site.versions.live.number == 3
+
+
+def test_nothing_is_held_against_an_anchor_that_was_taken_back(site, monkeypatch):
+    learner = site.learner()
+    compared = []
+
+    def judge(_, number, other):
+        compared.append((number, other))
+        return Said(better=False)
+
+    monkeypatch.setattr(learner, "_judge", judge)
+    for _ in range(2):
+        site.traffic(500)
+        learner.step()
+    site.versions.hold_against(3)
+    site.versions.roll_back("it is broken")
+    learner.step()
+    compared.clear()
+    site.traffic(500)
+    learner.step()
+    assert (4, 2) in compared
+    assert not [other for _, other in compared if other == 3]
+    assert (site.versions.live.number, site.versions.note().anchor) == (4, 4)
+
+
 def test_settings_are_checked():
     with pytest.raises(SettingsError, match="held_out is a share between 0 and 1, not 1"):
         LearnerSettings(held_out=1)

@@ -7,7 +7,8 @@ it worse than the live version or than the anchor (`gate`). The live version is 
 after every round, and is taken back once it is surely worse than the one before it or the anchor.
 
 The *anchor* is the last version that was clearly better than the anchor before it; the first
-version is the first one. Many steps down, none of which is noticed by itself, end there.
+version is the first one, and where an anchor was taken back, the next one that goes live is it.
+Many steps down, none of which is noticed by itself, end there.
 
 After a candidate was refused, learning goes on from it: what was clicked is in it, and the next one
 is compared with the live version again. Where it was surely worse, learning goes back to the live
@@ -189,13 +190,15 @@ class Learner:
 
     def _rivals(self, note: Note) -> list[int]:
         """Versions that could follow the live one: the one before it, and the anchor."""
-        before = self.versions.before(note)
-        there = dict.fromkeys(each for each in (before, note.anchor) if each is not None)
-        return [
-            number
-            for number in there
-            if note.versions[number].state == "replaced" and self.versions.has(number)
-        ]
+        both = dict.fromkeys([self.versions.before(note), self._anchor(note)])
+        return [number for number in both if number is not None and number != note.live]
+
+    def _anchor(self, note: Note) -> int | None:
+        """The anchor, where it still stands: what was taken back is nothing to be held against."""
+        number = note.anchor
+        if number is None or note.versions[number].state not in ("live", "replaced"):
+            return None
+        return number if self.versions.has(number) else None
 
     @property
     def has_more(self) -> bool:
@@ -380,10 +383,7 @@ class Learner:
         if gate is None:
             return "unknown", "no clicks are held out yet to compare by"
         said = []
-        rivals = dict.fromkeys([note.live, note.anchor])
-        for other in rivals:
-            if other is None or not self.versions.has(other):
-                continue
+        for other in dict.fromkeys([note.live, self._anchor(note) or note.live]):
             try:
                 judged = self._judge(gate, number, other)
             except DataError as error:
@@ -402,9 +402,10 @@ class Learner:
         note = self.versions.note()
         if gate is None or number != note.live or note.anchor == number:
             return
-        if note.anchor is not None and self.versions.has(note.anchor):
+        anchor = self._anchor(note)
+        if anchor is not None:
             try:
-                if not self._judge(gate, number, note.anchor).is_better():
+                if not self._judge(gate, number, anchor).is_better():
                     return
             except DataError as error:
                 logger.error("version %d cannot be compared: %s", number, error)
