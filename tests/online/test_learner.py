@@ -346,6 +346,26 @@ def test_a_learner_that_starts_again_remembers_the_rounds(site):
     assert "curve" in [kind for kind, _ in site.alarms]
 
 
+def test_a_learner_that_starts_again_compares_by_the_same_curve(site, monkeypatch):
+    used = []
+    original = module.RememberedRounds.gate
+
+    def gate(self, held_out, curve, changed_at):
+        used.append(curve.examination.tolist())
+        return original(self, held_out, curve, changed_at)
+
+    monkeypatch.setattr(module.RememberedRounds, "gate", gate)
+    monkeypatch.setattr(module.Learner, "_compare", lambda *_: ("worse", "worse"))
+    learner = site.learner()
+    site.traffic(3_000)
+    learner.step()
+    learner._gate()
+    site.learner()._gate()
+    # None of them is that of the live version, which has not seen these clicks.
+    assert used[-3] == used[-2] == used[-1] == list(learner.state.curve)
+    assert used[-1] != site.versions.load(1).propensity.examination.tolist()
+
+
 def test_a_segment_that_cannot_be_read_is_waited_for_and_then_left_out(site, monkeypatch):
     monkeypatch.setattr(module, "MOST_TRIES", 3)
     for _ in range(2):

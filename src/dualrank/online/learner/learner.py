@@ -46,7 +46,6 @@ from dualrank.online.learner.round_clicks import (
 )
 from dualrank.online.learner_record import Alarm, LearnerRecord, Round
 from dualrank.online.versions import Note, Version, Versions
-from dualrank.propensity.propensity import Propensity
 from dualrank.sentences import reason_of
 
 MOST_RATES = 10
@@ -112,7 +111,6 @@ class Learner:
         self._rounds = RememberedRounds()
         self._live_changed = True
         self._started = False
-        self._curve: Propensity | None = None
         self._clear_up(note)
         self._rounds.read_again(
             self.state.rounds, segments.closed(), self._read_segments, self._load_or_model
@@ -249,6 +247,7 @@ class Learner:
                 max(self.versions.note().versions) + 1 if changed else self.state.changed_version
             ),
             "believed": () if changed else self.state.believed,
+            "curve": () if changed else self.state.curve,
             "suspect": alarmed,
             "sessions": self.state.sessions + found.sessions,
             "clicks": self.state.clicks + found.clicks,
@@ -324,7 +323,10 @@ class Learner:
             self._keep(learned=last)
 
     def _learned(self, found: RoundClicks, changed: bool, progress: dict[str, Any]) -> Model | None:
-        """The model after the clicks of a round; nothing where nothing could be learned."""
+        """The model after the clicks of a round; nothing where nothing could be learned.
+
+        What they say about position is noted in `progress`.
+        """
         base = self._load(self.state.model)
         log = found.part(self._held_out, held=False)
         if log is None or found.dataset is None or not log.clicks.any():
@@ -348,8 +350,10 @@ class Learner:
         if today is None or base.propensity is None or method not in LEARN_POSITION:
             return learned
         curve = curve_of_today(base.propensity, today, before, progress["believed"])
-        self._curve = curve
-        return learned if curve is None else replace(learned, propensity=curve)
+        if curve is None:
+            return learned
+        progress["curve"] = tuple(curve.examination.tolist())
+        return replace(learned, propensity=curve)
 
     def _decide(self, number: int, gate: Gate | None) -> None:
         """Let a candidate go live, or say why not.
@@ -413,9 +417,14 @@ class Learner:
         self.versions.hold_against(number)
 
     def _gate(self) -> Gate | None:
-        """The held-out clicks of the last rounds."""
-        # Not that of a candidate: its belief about position is part of what is judged.
-        curve = self._curve or self._load(self.versions.note().live).propensity
+        """The held-out clicks of the last rounds.
+
+        All versions are compared by one curve, whichever is judged and also after a restart: that
+        of the last rounds, which does not depend on what a candidate learned from them.
+        """
+        curve = self._load(self.versions.note().live).propensity
+        if curve is not None and len(self.state.curve) == curve.depth:
+            curve = replace(curve, examination=np.array(self.state.curve), low=None, high=None)
         return self._rounds.gate(self._held_out, curve, self.state.changed_at)
 
     def _judge(self, gate: Gate, number: int, other: int) -> Judged:
