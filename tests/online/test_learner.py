@@ -346,6 +346,26 @@ def test_a_learner_that_starts_again_remembers_the_rounds(site):
     assert "curve" in [kind for kind, _ in site.alarms]
 
 
+def test_a_learner_that_starts_again_compares_by_the_same_curve(site, monkeypatch):
+    used = []
+    original = module.RememberedRounds.gate
+
+    def gate(self, held_out, curve, changed_at):
+        used.append(curve.examination.tolist())
+        return original(self, held_out, curve, changed_at)
+
+    monkeypatch.setattr(module.RememberedRounds, "gate", gate)
+    monkeypatch.setattr(module.Learner, "_compare", lambda *_: ("worse", "worse"))
+    learner = site.learner()
+    site.traffic(3_000)
+    learner.step()
+    learner._gate()
+    site.learner()._gate()
+    # None of them is that of the live version, which has not seen these clicks.
+    assert used[-3] == used[-2] == used[-1] == list(learner.state.curve)
+    assert used[-1] != site.versions.load(1).propensity.examination.tolist()
+
+
 def test_a_segment_that_cannot_be_read_is_waited_for_and_then_left_out(site, monkeypatch):
     monkeypatch.setattr(module, "MOST_TRIES", 3)
     for _ in range(2):
@@ -528,6 +548,58 @@ def test_many_small_steps_down_are_noticed_by_the_anchor(site, given):
     noticed = [gate.judge(after, before).is_worse() for before, after in pairwise(walk)]
     assert sum(noticed) <= 4
     assert gate.judge(walk[-1], start).is_worse()
+
+
+class Said:
+    """A gate's answer."""
+
+    can_tell = True
+
+    def __init__(self, better):
+        self.better = better
+
+    def is_worse(self, errors=0.0):
+        return False
+
+    def is_better(self):
+        return self.better
+
+    def said(self, other):
+        return f"against {other}"
+
+
+def test_the_first_version_is_the_anchor_until_one_is_clearly_better(site, monkeypatch):
+    assert site.versions.note().anchor == 1
+    learner = site.learner()
+    for better in (False, True):
+        monkeypatch.setattr(learner, "_judge", lambda *_, better=better: Said(better))
+        site.traffic(500)
+        learner.step()
+        assert site.versions.note().anchor == (site.versions.live.number if better else 1)
+    assert site.versions.live.number == 3
+
+
+def test_nothing_is_held_against_an_anchor_that_was_taken_back(site, monkeypatch):
+    learner = site.learner()
+    compared = []
+
+    def judge(_, number, other):
+        compared.append((number, other))
+        return Said(better=False)
+
+    monkeypatch.setattr(learner, "_judge", judge)
+    for _ in range(2):
+        site.traffic(500)
+        learner.step()
+    site.versions.hold_against(3)
+    site.versions.roll_back("it is broken")
+    learner.step()
+    compared.clear()
+    site.traffic(500)
+    learner.step()
+    assert (4, 2) in compared
+    assert not [other for _, other in compared if other == 3]
+    assert (site.versions.live.number, site.versions.note().anchor) == (4, 4)
 
 
 def test_settings_are_checked():

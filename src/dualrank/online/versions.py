@@ -115,7 +115,7 @@ class Versions:
             model.save(path / _name(1))
             now = time.time()
             first = Version(1, now, "live", why, since=now)
-            _write(path, Note(1, {1: first}, [Happening(now, 1, "live", why)]))
+            _write(path, Note(1, {1: first}, [Happening(now, 1, "live", why)], anchor=1))
         return cls(path)
 
     @classmethod

@@ -69,8 +69,8 @@ def catch_up(
             if looks == LOOKS:
                 raise DataError(
                     f"{learner.waits_for}; learned up to segment {learner.state.learned} of "
-                    f"{last}; put it back or mend it, or let `dualrank learn` follow, which goes on "
-                    "without it after a while"
+                    f"{last}; put it back or mend it, or let `dualrank learn` follow, which goes "
+                    "on without it after a while"
                 )
             if not busy:
                 time.sleep(every)

@@ -7,7 +7,8 @@ it worse than the live version or than the anchor (`gate`). The live version is 
 after every round, and is taken back once it is surely worse than the one before it or the anchor.
 
 The *anchor* is the last version that was clearly better than the anchor before it; the first
-version is the first one. Many steps down, none of which is noticed by itself, end there.
+version is the first one, and where an anchor was taken back, the next one that goes live is it.
+Many steps down, none of which is noticed by itself, end there.
 
 After a candidate was refused, learning goes on from it: what was clicked is in it, and the next one
 is compared with the live version again. Where it was surely worse, learning goes back to the live
@@ -45,7 +46,6 @@ from dualrank.online.learner.round_clicks import (
 )
 from dualrank.online.learner_record import Alarm, LearnerRecord, Round
 from dualrank.online.versions import Note, Version, Versions
-from dualrank.propensity.propensity import Propensity
 from dualrank.sentences import reason_of
 
 MOST_RATES = 10
@@ -111,7 +111,6 @@ class Learner:
         self._rounds = RememberedRounds()
         self._live_changed = True
         self._started = False
-        self._curve: Propensity | None = None
         self._clear_up(note)
         self._rounds.read_again(
             self.state.rounds, segments.closed(), self._read_segments, self._load_or_model
@@ -189,13 +188,15 @@ class Learner:
 
     def _rivals(self, note: Note) -> list[int]:
         """Versions that could follow the live one: the one before it, and the anchor."""
-        before = self.versions.before(note)
-        there = dict.fromkeys(each for each in (before, note.anchor) if each is not None)
-        return [
-            number
-            for number in there
-            if note.versions[number].state == "replaced" and self.versions.has(number)
-        ]
+        both = dict.fromkeys([self.versions.before(note), self._anchor(note)])
+        return [number for number in both if number is not None and number != note.live]
+
+    def _anchor(self, note: Note) -> int | None:
+        """The anchor, where it still stands: what was taken back is nothing to be held against."""
+        number = note.anchor
+        if number is None or note.versions[number].state not in ("live", "replaced"):
+            return None
+        return number if self.versions.has(number) else None
 
     @property
     def has_more(self) -> bool:
@@ -246,6 +247,7 @@ class Learner:
                 max(self.versions.note().versions) + 1 if changed else self.state.changed_version
             ),
             "believed": () if changed else self.state.believed,
+            "curve": () if changed else self.state.curve,
             "suspect": alarmed,
             "sessions": self.state.sessions + found.sessions,
             "clicks": self.state.clicks + found.clicks,
@@ -321,7 +323,10 @@ class Learner:
             self._keep(learned=last)
 
     def _learned(self, found: RoundClicks, changed: bool, progress: dict[str, Any]) -> Model | None:
-        """The model after the clicks of a round; nothing where nothing could be learned."""
+        """The model after the clicks of a round; nothing where nothing could be learned.
+
+        What they say about position is noted in `progress`.
+        """
         base = self._load(self.state.model)
         log = found.part(self._held_out, held=False)
         if log is None or found.dataset is None or not log.clicks.any():
@@ -345,8 +350,10 @@ class Learner:
         if today is None or base.propensity is None or method not in LEARN_POSITION:
             return learned
         curve = curve_of_today(base.propensity, today, before, progress["believed"])
-        self._curve = curve
-        return learned if curve is None else replace(learned, propensity=curve)
+        if curve is None:
+            return learned
+        progress["curve"] = tuple(curve.examination.tolist())
+        return replace(learned, propensity=curve)
 
     def _decide(self, number: int, gate: Gate | None) -> None:
         """Let a candidate go live, or say why not.
@@ -380,10 +387,7 @@ class Learner:
         if gate is None:
             return "unknown", "no clicks are held out yet to compare by"
         said = []
-        rivals = dict.fromkeys([note.live, note.anchor])
-        for other in rivals:
-            if other is None or not self.versions.has(other):
-                continue
+        for other in dict.fromkeys([note.live, self._anchor(note) or note.live]):
             try:
                 judged = self._judge(gate, number, other)
             except DataError as error:
@@ -402,9 +406,10 @@ class Learner:
         note = self.versions.note()
         if gate is None or number != note.live or note.anchor == number:
             return
-        if note.anchor is not None and self.versions.has(note.anchor):
+        anchor = self._anchor(note)
+        if anchor is not None:
             try:
-                if not self._judge(gate, number, note.anchor).is_better():
+                if not self._judge(gate, number, anchor).is_better():
                     return
             except DataError as error:
                 logger.error("version %d cannot be compared: %s", number, error)
@@ -412,9 +417,14 @@ class Learner:
         self.versions.hold_against(number)
 
     def _gate(self) -> Gate | None:
-        """The held-out clicks of the last rounds."""
-        # Not that of a candidate: its belief about position is part of what is judged.
-        curve = self._curve or self._load(self.versions.note().live).propensity
+        """The held-out clicks of the last rounds.
+
+        All versions are compared by one curve, whichever is judged and also after a restart: that
+        of the last rounds, which does not depend on what a candidate learned from them.
+        """
+        curve = self._load(self.versions.note().live).propensity
+        if curve is not None and len(self.state.curve) == curve.depth:
+            curve = replace(curve, examination=np.array(self.state.curve), low=None, high=None)
         return self._rounds.gate(self._held_out, curve, self.state.changed_at)
 
     def _judge(self, gate: Gate, number: int, other: int) -> Judged:

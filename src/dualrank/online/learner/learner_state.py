@@ -43,6 +43,9 @@ class LearnerState:
     """The first version that knows of today's habits."""
     believed: tuple[float, ...] = ()
     """The curve that was believed when today's habits began; none where users had just changed."""
+    curve: tuple[float, ...] = ()
+    """What the clicks of the last rounds say about position, by the scores of versions from before
+    they were learned: versions are compared by it. None where that is not known."""
     suspect: bool = False
     """Whether the last round raised an alarm about the curve, and so mixes two habits."""
     sessions: int = 0
