@@ -11,7 +11,10 @@ import pytest
         ([], "serve needs a MODEL; `dualrank serve --demo` shows it without"),
         (["model"], "serve needs --events, the folder for what users do"),
         (["model", "--events", "e", "--out", "o"], "--out is the folder of --demo"),
-        (["model", "--events", "e", "--half-life", "9"], "--half-life is for a service that learns"),
+        (
+            ["model", "--events", "e", "--half-life", "9"],
+            "--half-life is for a service that learns",
+        ),
         (["--demo", "--learn", "--steps", "9"], "--steps is for a service that learns"),
         (["model", "--events", "e", "--learn", "--held-out", "2"], "between 0 and 1, not 2"),
         (["--demo", "--port", "0", "--out", "{used}"], "holds something that this command did not"),

@@ -229,9 +229,7 @@ def test_what_is_old_is_forgotten_and_segments_stay(store, segments, clock):
         assert collector_of(again).collect() == [3]
 
 
-def test_segments_that_are_forgotten_leave_the_tables_and_may_be_moved_away(
-    store, segments, clock
-):
+def test_segments_that_are_forgotten_leave_the_tables_and_may_be_moved_away(store, segments, clock):
     collector = collector_of(store, kept=1_000.0)
     for number in range(1, 6):
         store.show(shown(number))
