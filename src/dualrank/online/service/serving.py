@@ -63,8 +63,9 @@ def serve(
 
     `model` is a model directory or a folder of versions; `events` a folder, or the URL of a Redis.
     With `learn` a child process learns from the events, by the settings of a learner that
-    `learning` gives by name. `features` are those of documents that requests only name. `ready` hears of the start. What the learner says goes to the end of
-    `learner_output`, or where this process says it.
+    `learning` gives by name. `features` are those of documents that requests only name. `ready`
+    hears of the start. What the learner says goes to the end of `learner_output`, or where this
+    process says it.
     """
     for module in ("starlette", "uvicorn", "httptools", "prometheus_client"):
         require("serve", module)
@@ -136,8 +137,9 @@ def open_versions(model: Path, events: str) -> Versions:
 def _is_among(model: Path, versions: Versions) -> bool:
     """Whether a model is the one that versions were made of, or one of those still there."""
     given = versions.folder / GIVEN
-    known = {given.read_text().strip()} if given.exists() else set()
-    known |= {_digest(versions.path(number)) for number in versions.note().versions}
+    known = {_digest(versions.path(number)) for number in versions.note().versions}
+    if given.exists():
+        known.add(given.read_text().strip())
     return _digest(model) in known - {None, ""}
 
 
