@@ -310,6 +310,7 @@ class Learner:
             rates,
             varies=base.scaler.kept,
             takes_missing=base.ranker.takes_missing,
+            scaler=base.scaler,
         )
 
     def _unreadable(self, number: int, last: int, said: str) -> None:
