@@ -44,7 +44,7 @@ def learn(
     wait: Annotated[
         float,
         typer.Option("--wait", help="Seconds that a displayed list waits for events.", min=0),
-    ] = 1_800.0,
+    ] = 300.0,
     every: Annotated[
         float, typer.Option("--every", help="Seconds between two closed segments.", min=0.1)
     ] = 10.0,

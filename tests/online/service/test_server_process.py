@@ -97,7 +97,7 @@ def test_it_says_where_it_is_and_answers(server):
 def test_every_way_to_collect_waits_as_long():
     """Half an hour: servers, the learner that collects for many, and the store by itself."""
     learn_waits = inspect.signature(learn).parameters["wait"].default
-    assert ServiceSettings().wait == learn_waits == WAIT == 1_800
+    assert ServiceSettings().wait == learn_waits == WAIT == 300
 
 
 def test_signed_ids_of_impressions_cannot_be_made_up(server):

@@ -27,9 +27,9 @@ from dualrank.online.events.storable import require_storable, require_storable_e
 from dualrank.online.records import Event, Impression, Outcome
 from dualrank.storage import writing_alone
 
-WAIT = 1_800.0
-"""Half an hour, which is what a session of searching is usually taken to last: a cut before users
-have clicked takes more clicks from where they read last, and bends the curve."""
+WAIT = 300.0
+"""Seconds, between two wishes: to learn soon, and to wait for clicks. A cut before users have
+clicked takes more clicks from where they read last, and bends the curve."""
 _FREE_PAGES = 100
 _PAGES_AT_ONCE = 1_000
 Result = TypeVar("Result")
