@@ -39,7 +39,20 @@ def test_a_damaged_record_is_one_sentence(tmp_path, text):
 def test_a_state_is_read_as_it_was_written(tmp_path):
     assert LearnerState.read(tmp_path) is None
     state = LearnerState(
-        3, 2, 9, False, ((1, 4, 1), (5, 9, 2)), 5, 4, (1.0, 0.5), True, 10, 4, (0.5, 0.25)
+        model=3,
+        live=2,
+        learned=9,
+        decided=False,
+        rounds=((1, 4, 1), (5, 9, 2)),
+        changed_at=5,
+        changed_version=4,
+        believed=(1.0, 0.5),
+        curve=(1.0, 0.4),
+        suspect=True,
+        sessions=10,
+        clicks=4,
+        rates=(0.5, 0.25),
+        starts=1,
     )
     state.write(tmp_path)
     assert LearnerState.read(tmp_path) == state

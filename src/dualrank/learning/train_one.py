@@ -161,6 +161,8 @@ def _known(
     """What an optimiser of this piece held, if it was of the same kind and size."""
     start = f"{who}."
     found = {k.removeprefix(start): v for k, v in optimizers.items() if k.startswith(start)}
+    if not found:
+        return {}
     held = piece.optimizer_state()
     same = found.keys() == held.keys() and all(v.shape == held[k].shape for k, v in found.items())
     return found if same else {}

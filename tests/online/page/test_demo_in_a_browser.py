@@ -117,7 +117,7 @@ def test_rollback_is_refused_with_another_token_and_done_with_the_right_one(watc
     dialog.get_by_label("Token").fill(demo["token"])
     put.click()
     dialog.wait_for(state="hidden")
-    page.locator("li.taken-back").first.wait_for()
+    page.locator("li", has_text="<b>to see</b> what happens").first.wait_for()
     told = "\n".join(page.locator("#happened li, #earlier li").all_inner_texts())
     assert "<b>to see</b> what happens" in told
     assert f"Version {chosen}" in told
