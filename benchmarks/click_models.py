@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -32,8 +33,9 @@ from dualrank.clicks.browsing import ByLastClick, Chain  # noqa: E402
 from dualrank.clicks.models.chain_em import ChainCounts  # noqa: E402
 from dualrank.clicks.models.click_model import ClickModel  # noqa: E402
 from dualrank.clicks.models.comparison import hold_out  # noqa: E402
+from dualrank.clicks.models.dbn import _Priors  # noqa: E402
 from dualrank.clicks.models.dbn import _step as step  # noqa: E402
-from dualrank.clicks.models.em import EM, Beta, climb  # noqa: E402
+from dualrank.clicks.models.em import EM, Beta, Parameters, climb  # noqa: E402
 from dualrank.clicks.models.product_em import ProductCounts, fit_product  # noqa: E402
 from dualrank.clicks.models.registry import click_model  # noqa: E402
 from dualrank.clicks.models.ubm import browsing_counts  # noqa: E402
@@ -94,7 +96,7 @@ def single_sessions(log: ClickLog, count: int, seed: int = 0) -> ClickLog:
 def ubm_iteration(counts: ProductCounts, iterations: int = 10) -> float:
     """Seconds of one iteration of the user browsing model."""
     prior, em = Beta(0.1, 0.9, 0.1), EM(iterations, 0.0, accelerated=False)
-    return seconds(lambda: fit_product(counts, prior, em)) / iterations
+    return seconds(lambda: fit_product([counts], prior, em)) / iterations
 
 
 def ungrouped(log: ClickLog) -> ProductCounts:
@@ -115,11 +117,9 @@ def ungrouped(log: ClickLog) -> ProductCounts:
 def dbn_iteration(counts: ChainCounts, iterations: int = 10) -> float:
     """Seconds of one iteration of the dynamic Bayesian network."""
     prior, pairs = Beta(0.1, 0.9, 0.1), len(counts.clicks)
-    start = (np.full(pairs, 0.2), np.full(pairs, 0.5), np.array([0.9]))
-    em = EM(iterations, 0.0, accelerated=False)
-    return (
-        seconds(lambda: climb(lambda now: step(counts, prior, prior, now), start, em)) / iterations
-    )
+    start = Parameters([(np.full(pairs, 0.2), np.full(pairs, 0.5))], (np.array([0.9]),))
+    em, priors = EM(iterations, 0.0, accelerated=False), _Priors(prior, prior)
+    return seconds(lambda: climb(partial(step, [counts], priors), start, em)) / iterations
 
 
 def pyclick_iteration(kind: str, log: ClickLog, count: int) -> float:
@@ -219,7 +219,8 @@ def against_clax(kind: str, sessions: int, epochs: int = 25) -> bool:
     from optax import adamw  # type: ignore[import-not-found]
 
     lists = head_queries(1_000, 5)
-    train, test = hold_out(sampled_log(lists, sessions, "ubm" if kind == "ubm" else "dbn"), 0.2, 0)
+    whole = sampled_log(lists, sessions, "ubm" if kind == "ubm" else "dbn")
+    train, test = (part.read() for part in hold_out(whole, 0.2, 0))
     model: ClickModel = click_model(kind)
     model.fit(train)
     mine = float(np.median([seconds(lambda: model.fit(train)) for _ in range(REPETITIONS)]))

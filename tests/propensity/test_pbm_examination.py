@@ -109,6 +109,6 @@ def test_pairs_that_were_seen_at_one_position_say_nothing(world):
     log = world(queries=40, seed=5).of_several_rankers(30_000)
     free = Beta(0.0, 0.0, 0.5)
     counts = position_counts(log)
-    fit = fit_product(counts, free, EM(20_000, tolerance=1e-6), examination_prior=free)
+    fit = fit_product([counts], free, EM(20_000, tolerance=1e-6), examination_prior=free)
     found = estimate(log, "pbm", resamples=0).examination
     np.testing.assert_allclose(found, fit.examination, rtol=2e-3)

@@ -12,7 +12,7 @@ from scipy.stats import t as student
 
 from dualrank.certainty import LEVEL
 from dualrank.errors import DataError
-from dualrank.propensity.grouped_clicks import GroupedClicks
+from dualrank.propensity.grouped_parts import Grouped
 from dualrank.propensity.propensity import Propensity
 
 RESAMPLES = 400
@@ -41,7 +41,7 @@ class Evidence:
 
 def with_intervals(
     evidence: Evidence,
-    grouped: GroupedClicks,
+    grouped: Grouped,
     *,
     resamples: int = RESAMPLES,
     seed: int = 0,
@@ -80,7 +80,7 @@ def with_intervals(
     return Propensity(
         examination,
         evidence.method,
-        int(grouped.sessions.sum()),
+        grouped.session_count,
         low,
         high,
         details,

@@ -9,15 +9,20 @@ that were shuffled it is right (see `randomisation`).
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from dualrank.propensity.bootstrap import Evidence, log_ratio
-from dualrank.propensity.grouped_clicks import GroupedClicks
+from dualrank.propensity.grouped_clicks import unclicked
+from dualrank.propensity.grouped_parts import Grouped
 
 
-def click_through(grouped: GroupedClicks) -> Evidence:
+def click_through(grouped: Grouped) -> Evidence:
     """Clicks and impressions per position and group."""
-    clicks = grouped.sum_by_group(grouped.clicks)
-    shown = grouped.sum_by_group(grouped.mask * grouped.sessions[:, None])
+    clicks, shown = grouped.total(lambda part: (part.clicks_by_group, part.shown_by_group))
+    impressions = shown.sum(axis=0).astype(np.int64)
     sums = np.stack([clicks, shown], axis=1)
-    return Evidence("click-through", sums, log_ratio, grouped.impressions, grouped.unclicked)
+    return Evidence(
+        "click-through", sums, log_ratio, impressions, partial(unclicked, impressions)
+    )

@@ -11,10 +11,12 @@ from functools import partial
 import numpy as np
 
 from dualrank.data.click_log import ClickLog
+from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.errors import DataError, SettingsError
 from dualrank.propensity.bootstrap import RESAMPLES, Evidence, with_intervals
 from dualrank.propensity.click_through import click_through
 from dualrank.propensity.grouped_clicks import GroupedClicks
+from dualrank.propensity.grouped_parts import Grouped, GroupedParts, grouped_clicks
 from dualrank.propensity.harvesting import harvest
 from dualrank.propensity.pair_swaps import pair_swaps
 from dualrank.propensity.pbm_examination import position_based_model
@@ -24,7 +26,8 @@ from dualrank.propensity.randomisation import position_memory, shuffled
 # Beyond this share of a position explained by the document, lists were not shuffled.
 SHUFFLED_BELOW = 0.05
 
-Estimator = Callable[[GroupedClicks], Evidence]
+Estimator = Callable[..., Evidence]
+"""From counted clicks (`GroupedClicks`; of a log in shards, `GroupedParts`) to evidence."""
 
 ESTIMATORS: dict[str, Estimator] = {
     "click-through": click_through,
@@ -38,7 +41,7 @@ ESTIMATORS: dict[str, Estimator] = {
 
 
 def estimate(
-    log: ClickLog | GroupedClicks,
+    log: ClickLog | ShardedLog | Grouped,
     method: str | Estimator,
     *,
     resamples: int = RESAMPLES,
@@ -48,7 +51,8 @@ def estimate(
 
     `method` is one of `ESTIMATORS`, or a function of your own from counted clicks to `Evidence`;
     one that needs more than clicks gets it by `functools.partial`. A log that is counted already
-    (`GroupedClicks.of`) is not counted again. Where the log does not determine even the second
+    (`GroupedClicks.of`) is not counted again. A log in shards is counted one shard after the other,
+    by functions that ask for sums (`grouped.total`). Where the log does not determine even the second
     position, the error says why.
     """
     if isinstance(method, str):
@@ -57,11 +61,12 @@ def estimate(
                 f"there is no estimator {method!r}; there are {', '.join(ESTIMATORS)}"
             )
         method = ESTIMATORS[method]
-    grouped = log if isinstance(log, GroupedClicks) else GroupedClicks.of(log, seed=seed)
+    counted = isinstance(log, GroupedClicks | GroupedParts)
+    grouped = log if counted else grouped_clicks(log, seed=seed)
     return with_intervals(method(grouped), grouped, resamples=resamples, seed=seed)
 
 
-def require_shuffled(grouped: GroupedClicks) -> None:
+def require_shuffled(grouped: Grouped) -> None:
     """Stop where the log shows that its lists were not shuffled, or cannot show that they were."""
     memory = position_memory(grouped)
     if np.isnan(memory):

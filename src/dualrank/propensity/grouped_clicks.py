@@ -13,9 +13,10 @@ the curve would differ had other people asked the same queries.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ FEWEST_QUERIES = 10
 MOST_NUMBERS = 10_000_000
 
 Over = Literal["queries", "sessions"]
+Sums = tuple[NDArray[Any], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,28 +62,33 @@ class GroupedClicks:
         hold as often as those from hundreds, with Student's quantile.
         """
         require_countable(log)
-        if over == "auto":
-            queries = len(np.unique(log.lists.queries[log.list_of]))
-            over = "queries" if queries >= FEWEST_QUERIES else "sessions"
-        rng = np.random.default_rng([seed, 0x_6209])
-        if over == "queries":
-            return cls._by_query(log, rng)
-        return cls._by_session(log, rng)
+        queries = len(shown_queries(log))
+        over = over_what(over, queries)
+        groups = group_count(log.lists.depth, over, queries, log.sessions)
+        return cls.in_groups(log, over, groups, seed=seed)
 
     @classmethod
-    def _by_query(cls, log: ClickLog, rng: np.random.Generator) -> GroupedClicks:
-        shown = np.flatnonzero(log.sessions_per_list)
-        _, query = np.unique(log.lists.queries[shown], return_inverse=True)
-        queries = int(query.max()) + 1
-        groups = _group_count(log.lists.depth, MOST_GROUPS)
-        if queries > groups:
-            # Every group gets the same number of queries, give or take one.
-            group = (rng.permutation(queries) % groups)[query]
-        else:
-            groups, group = queries, query
-        of_list = np.zeros(len(log.lists), dtype=np.int32)
-        of_list[shown] = group
-        return cls._by_list(log, of_list, groups)
+    def in_groups(
+        cls,
+        log: ClickLog,
+        over: Over,
+        groups: int,
+        *,
+        seed: int = 0,
+        number: int = 0,
+        before: int = 0,
+    ) -> GroupedClicks:
+        """Count the part of this number of a log, which has so many queries in the parts before.
+
+        A log in one piece is its part 0.
+        """
+        rng = group_draw(seed, number)
+        if over == "sessions":
+            return cls._by_session(log, groups, rng)
+        queries = shown_queries(log)
+        of_query = np.zeros(int(log.lists.queries.max(initial=-1)) + 1, dtype=np.int32)
+        of_query[queries] = groups_of_queries(len(queries), groups, before, rng)
+        return cls._by_list(log, of_query[log.lists.queries], groups)
 
     @classmethod
     def _by_list(cls, log: ClickLog, group: NDArray[np.int32], groups: int) -> GroupedClicks:
@@ -90,8 +97,7 @@ class GroupedClicks:
         return cls(log.lists, shown, group[shown], sessions, clicks, groups, "queries")
 
     @classmethod
-    def _by_session(cls, log: ClickLog, rng: np.random.Generator) -> GroupedClicks:
-        groups = min(_group_count(log.lists.depth, SESSION_GROUPS), log.sessions)
+    def _by_session(cls, log: ClickLog, groups: int, rng: np.random.Generator) -> GroupedClicks:
         pattern = np.repeat(np.arange(len(log.counts)), log.counts)
         place = log.list_of[pattern].astype(np.int64) * groups
         place += rng.integers(groups, size=len(pattern))
@@ -113,10 +119,26 @@ class GroupedClicks:
         of_list[self.list_of] = self.group
         return self._by_list(rows, of_list, self.group_count)
 
+    def __iter__(self) -> Iterator[GroupedClicks]:
+        """The parts of the log: this is the only one."""
+        yield self
+
+    def total(self, count: Callable[[GroupedClicks], Sums]) -> Sums:
+        """What `count` finds, added up over the parts of the log, of which this is the only one.
+
+        An estimator that counts so works on logs in shards too (`GroupedParts`).
+        """
+        return count(self)
+
     @property
     def depth(self) -> int:
         """The longest list that was shown."""
         return self.lists.depth
+
+    @property
+    def session_count(self) -> int:
+        """Sessions of all groups."""
+        return int(self.sessions.sum())
 
     @cached_property
     def mask(self) -> NDArray[np.bool_]:
@@ -128,6 +150,16 @@ class GroupedClicks:
         """Sessions that showed anything at each position."""
         return self.sessions @ self.mask
 
+    @property
+    def clicks_by_group(self) -> NDArray[np.float64]:
+        """Clicks at each position, `[group, position]`."""
+        return self.sum_by_group(self.clicks)
+
+    @property
+    def shown_by_group(self) -> NDArray[np.float64]:
+        """Sessions that showed anything at each position, `[group, position]`."""
+        return self.sum_by_group(self.mask * self.sessions[:, None])
+
     @cached_property
     def cells(self) -> Cells:
         """The log as query–document pairs at positions."""
@@ -135,7 +167,7 @@ class GroupedClicks:
 
     def unclicked(self, k: int) -> str:
         """That position k (from 0) has no click, in words."""
-        return f"position {k + 1} was never clicked in {self.impressions[k]} sessions"
+        return unclicked(self.impressions, k)
 
     def sum_by_group(self, values: NDArray[np.number]) -> NDArray[np.float64]:
         """Rows by positions, summed into groups by positions."""
@@ -219,5 +251,43 @@ class Cells:
         return self.take(np.append(follows, False) | np.append(False, follows))
 
 
-def _group_count(depth: int, most: int) -> int:
-    return max(FEWEST_GROUPS, min(most, MOST_NUMBERS // depth**2))
+def shown_queries(log: ClickLog) -> NDArray[np.int32]:
+    """The queries that have sessions, in order."""
+    seen = np.zeros(len(log.lists), dtype=bool)
+    seen[log.list_of[log.counts > 0]] = True
+    return np.unique(log.lists.queries[seen])
+
+
+def over_what(over: Literal["auto", "queries", "sessions"], queries: int) -> Over:
+    """What is resampled where a log has so many queries."""
+    if over != "auto":
+        return over
+    return "queries" if queries >= FEWEST_QUERIES else "sessions"
+
+
+def group_count(depth: int, over: Over, queries: int, sessions: int) -> int:
+    """How many groups a log is cut into."""
+    most = MOST_GROUPS if over == "queries" else SESSION_GROUPS
+    groups = max(FEWEST_GROUPS, min(most, MOST_NUMBERS // depth**2))
+    return min(groups, queries if over == "queries" else sessions)
+
+
+def group_draw(seed: int, number: int) -> np.random.Generator:
+    """What is random about the groups of one part of a log."""
+    return np.random.default_rng([seed, 0x_6209, number])
+
+
+def groups_of_queries(
+    queries: int, groups: int, before: int, rng: np.random.Generator
+) -> NDArray[np.int32]:
+    """The groups of the queries of one part, after so many in the parts before.
+
+    Every group gets the same number of queries, give or take one, over all parts.
+    """
+    order = np.arange(queries) if before + queries <= groups else rng.permutation(queries)
+    return ((before + order) % groups).astype(np.int32)
+
+
+def unclicked(impressions: NDArray[np.int64], k: int) -> str:
+    """That position k (from 0) has no click, in words."""
+    return f"position {k + 1} was never clicked in {impressions[k]} sessions"

@@ -34,7 +34,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from dualrank.propensity.bootstrap import Evidence, LogCurve, log_ratio
-from dualrank.propensity.grouped_clicks import Cells, GroupedClicks
+from dualrank.propensity.grouped_clicks import Cells, GroupedClicks, Sums
+from dualrank.propensity.grouped_parts import Grouped
 
 Way = Literal["pivot", "adjacent", "all-pairs"]
 Weights = Literal["harmonic", "equal"]
@@ -43,19 +44,23 @@ TOLERANCE = 1e-9
 
 
 def harvest(
-    grouped: GroupedClicks, way: Way = "all-pairs", weights: Weights = "harmonic"
+    grouped: Grouped, way: Way = "all-pairs", weights: Weights = "harmonic"
 ) -> Evidence:
     """The sums of one way of harvesting, per group."""
-    cells = grouped.cells.moved
-    both_ways = interventional_sums(cells, grouped.group_count, weights)
+    partners = _partners(grouped.depth, way)
+
+    def count(part: GroupedClicks) -> Sums:
+        cells = part.cells.moved
+        sums = interventional_sums(cells, part.group_count, weights)
+        return sums, _impressions_met(cells, partners), _pairs_seen_at_both(cells)
+
+    both_ways, met, shared = grouped.total(count)
     seen = both_ways.sum(axis=0)
     ways: dict[Way, LogCurve] = {
         "pivot": _pivot,
         "adjacent": _adjacent,
         "all-pairs": log_curve_of_all_pairs,
     }
-    partners = _partners(grouped.depth, way)
-    met = _impressions_met(cells, partners)
 
     def missing(k: int) -> str:
         other = k - 1 if way == "adjacent" else 0
@@ -63,7 +68,7 @@ def harvest(
             if not met[k]:
                 return f"no query–document pair was seen at position {k + 1} and at another one"
             return f"position {k + 1} is connected to the first through no clicked document"
-        if not _shared(cells, other, k):
+        if not shared[other, k]:
             return f"no query–document pair was seen at positions {other + 1} and {k + 1}"
         quiet = k if seen[k, other] == 0 else other
         return (
@@ -199,6 +204,10 @@ def _impressions_met(cells: Cells, partners: NDArray[np.bool_]) -> NDArray[np.in
     )
 
 
-def _shared(cells: Cells, one: int, other: int) -> bool:
-    at_one, at_other = (cells.document[cells.position == k] for k in (one, other))
-    return bool(np.isin(at_one, at_other, assume_unique=True).any())
+def _pairs_seen_at_both(cells: Cells) -> NDArray[np.int64]:
+    """How many query–document pairs were seen at k and below it at k', as `[k, k']`."""
+    seen = np.zeros(cells.depth**2, dtype=np.int64)
+    for upper, lower in meetings(cells):
+        place = cells.position[upper] * cells.depth + cells.position[lower]
+        seen += np.bincount(place, minlength=len(seen))
+    return seen.reshape(cells.depth, cells.depth)

@@ -18,30 +18,13 @@ from numpy.typing import NDArray
 
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.propensity.bootstrap import Evidence, log_ratio
-from dualrank.propensity.grouped_clicks import GroupedClicks
+from dualrank.propensity.grouped_clicks import GroupedClicks, Sums
+from dualrank.propensity.grouped_parts import Grouped
 
 
-def pair_swaps(grouped: GroupedClicks) -> Evidence:
+def pair_swaps(grouped: Grouped) -> Evidence:
     """Clicks of swapped documents at 1 and at k, per group."""
-    depth = grouped.depth
-    sessions = np.bincount(grouped.list_of, grouped.sessions, len(grouped.lists))
-    statistics = np.zeros((grouped.group_count, 2, depth))
-    support = np.zeros(depth, dtype=np.int64)
-    for k in range(1, depth):
-        one, other = swapped_lists(grouped.lists, k)
-        shown = (sessions[one] > 0) & (sessions[other] > 0)
-        one, other = one[shown], other[shown]
-        n, m = sessions[one], sessions[other]
-        # Of both swapped documents one stands first in the list where the other stands at k: a
-        # list's clicks at 1 and at k get the share of the other list, on either side.
-        share = np.bincount(one, m / (n + m), len(sessions))
-        share += np.bincount(other, n / (n + m), len(sessions))
-        weight = share[grouped.list_of]
-        for side, position in ((0, k), (1, 0)):
-            statistics[:, side, k] = np.bincount(
-                grouped.group, weight * grouped.clicks[:, position], grouped.group_count
-            )
-        support[k] = sessions[np.union1d(one, other)].sum()
+    statistics, support = grouped.total(_swaps)
     # The first position is what all others are relative to.
     statistics[:, :, 0] = 1.0
     support[0] = support[1:].max(initial=0)
@@ -54,6 +37,30 @@ def pair_swaps(grouped: GroupedClicks) -> Evidence:
         return f"documents swapped between 1 and {k + 1} were never clicked at {quiet + 1}"
 
     return Evidence("pair-swaps", statistics, log_ratio, support, missing)
+
+
+def _swaps(part: GroupedClicks) -> Sums:
+    """Clicks per group, side and position, and the sessions behind them."""
+    depth = part.depth
+    sessions = np.bincount(part.list_of, part.sessions, len(part.lists))
+    statistics = np.zeros((part.group_count, 2, depth))
+    support = np.zeros(depth, dtype=np.int64)
+    for k in range(1, depth):
+        one, other = swapped_lists(part.lists, k)
+        shown = (sessions[one] > 0) & (sessions[other] > 0)
+        one, other = one[shown], other[shown]
+        n, m = sessions[one], sessions[other]
+        # Of both swapped documents one stands first in the list where the other stands at k: a
+        # list's clicks at 1 and at k get the share of the other list, on either side.
+        share = np.bincount(one, m / (n + m), len(sessions))
+        share += np.bincount(other, n / (n + m), len(sessions))
+        weight = share[part.list_of]
+        for side, position in ((0, k), (1, 0)):
+            statistics[:, side, k] = np.bincount(
+                part.group, weight * part.clicks[:, position], part.group_count
+            )
+        support[k] = sessions[np.union1d(one, other)].sum()
+    return statistics, support
 
 
 def swapped_lists(lists: RankedLists, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -22,10 +22,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dualrank.clicks.models.em import EM, Beta, Climb
+from dualrank.clicks.models.kept_counts import KeptCounts
 from dualrank.clicks.models.product_em import ProductCounts, ProductFit, fit_product
 from dualrank.errors import DataError
 from dualrank.propensity.bootstrap import Evidence
-from dualrank.propensity.grouped_clicks import Cells, GroupedClicks
+from dualrank.propensity.grouped_clicks import Cells, GroupedClicks, Sums
+from dualrank.propensity.grouped_parts import Grouped
 from dualrank.propensity.harvesting import harvest, meetings
 
 NO_PRIOR = Beta(0.0, 0.0, 0.5)
@@ -33,37 +35,48 @@ CLOSELY = EM(tolerance=1e-4)
 CERTAIN = 1 - 1e-3
 FARTHEST = 10.0
 
+Floats = NDArray[np.float64]
 
-def position_based_model(grouped: GroupedClicks) -> Evidence:
+
+def position_based_model(grouped: Grouped) -> Evidence:
     """The most likely curve, and the groups' scores at it."""
     harvested = harvest(grouped, "all-pairs")
     start = harvested.log_curve(harvested.statistics.sum(axis=0)[None])[0]
     connected = np.isfinite(start)
     if connected.sum() < 2:
         raise DataError(harvested.missing(1))
-    cells = _informative(grouped.cells.moved, connected)
-    found = _Likelihood.of(cells, np.where(connected, start, -np.inf))
+    fit = _climbed(grouped, connected, np.where(connected, start, -np.inf))
     groups, depth = grouped.group_count, grouped.depth
     free = np.flatnonzero(connected)[1:]
-    if grouped.over == "queries":
-        curvature = found.curvature(found.cells.group, groups)
-    else:
-        # A document's sessions are in all groups, its curvature in none: each has an equal part.
-        at_once = found.curvature(np.zeros_like(found.document), 1)
-        curvature = np.repeat(at_once / groups, groups, axis=0)
+    attraction = iter(fit.attraction)
+
+    def count(part: GroupedClicks) -> Sums:
+        cells = _informative(part.cells.moved, connected)
+        # Parts come in the same order again.
+        found = _Likelihood.of(cells, next(attraction), fit.examination)
+        if grouped.over == "queries":
+            curvature = found.curvature(found.cells.group, groups)
+        else:
+            # A document's sessions are in all groups, its curvature in none: each has an equal part.
+            at_once = found.curvature(np.zeros_like(found.document), 1)
+            curvature = np.repeat(at_once / groups, groups, axis=0)
+        support = np.bincount(cells.position, cells.impressions, depth).astype(np.int64)
+        return found.scores(groups), curvature, support
+
+    scores, curvature, support = grouped.total(count)
     whole = curvature.sum(axis=0)
     if np.linalg.matrix_rank(whole[np.ix_(free, free)]) < len(free):
         raise DataError(
             "the clicks fit many curves equally well, as where every document shown was clicked"
         )
-    scores = found.scores(groups)
-    log_p = np.where(connected, found.log_p, np.nan)
+    with np.errstate(divide="ignore"):
+        log_p = np.log(fit.examination) - np.log(fit.examination[0])
+    log_p = np.where(connected, log_p, np.nan)
     step = np.linalg.solve(whole[np.ix_(free, free)], scores.sum(axis=0)[free])
     log_p[free] += np.clip(step, -1, 1)
     # At the summit scores add up to nothing.
     scores -= scores.mean(axis=0)
     statistics = np.concatenate([scores[:, None], curvature], axis=1)
-    support = np.bincount(cells.position, cells.impressions, depth).astype(np.int64)
 
     def one_step(sums: NDArray[np.float64]) -> NDArray[np.float64]:
         bend = sums[:, 1:][:, free][:, :, free]
@@ -77,9 +90,46 @@ def position_based_model(grouped: GroupedClicks) -> Evidence:
     return Evidence("pbm", statistics, one_step, support, harvested.missing)
 
 
+def _climbed(grouped: Grouped, connected: NDArray[np.bool_], start: Floats) -> ProductFit:
+    """Where EM comes to rest, from this curve, which is anchored where it is highest."""
+    anchor = int(start.argmax())
+    examination = np.exp(np.minimum(start - start[anchor], -1e-3))
+    examination[anchor] = 1.0
+
+    def count(part: GroupedClicks) -> ProductCounts:
+        cells = _informative(part.cells.moved, connected)
+        document = _numbered(cells)
+        return ProductCounts(
+            np.searchsorted(document, np.arange(document.max(initial=-1) + 2)),
+            cells.position.astype(np.int32),
+            cells.clicks,
+            cells.impressions - cells.clicks,
+            cells.depth,
+        )
+
+    parts = KeptCounts(grouped, count)
+    attraction = []
+    for counts in parts:
+        examined = counts.per_pair(
+            (counts.clicks + counts.skips) * examination[counts.cell]
+        )
+        clicks = counts.per_pair(counts.clicks)
+        attraction.append(np.minimum(clicks / examined, 0.99))
+    first = ProductFit(attraction, examination, Climb())
+    return fit_product(
+        parts, NO_PRIOR, CLOSELY, examination_prior=NO_PRIOR, anchor=anchor, start=first
+    )
+
+
+def _numbered(cells: Cells) -> NDArray[np.int64]:
+    """The documents of cells, numbered from 0 without gaps."""
+    follows = cells.document[1:] != cells.document[:-1]
+    return np.append(0, np.cumsum(follows))[: len(cells.document)]
+
+
 @dataclass(frozen=True, eq=False)
 class _Likelihood:
-    """How the likelihood bends around log p, with every γ following p as it likes best.
+    """How the likelihood bends around p, with every γ following p as it likes best.
 
     `u` is p_k γ_d of each cell, and `share` by how much log γ_d falls where log p_k rises. γ is at
     most 1/max p; one that would be more keeps to that and follows nothing. Cells where a click is
@@ -87,44 +137,22 @@ class _Likelihood:
     """
 
     cells: Cells
-    log_p: NDArray[np.float64]
     document: NDArray[np.int64]
     u: NDArray[np.float64]
     share: NDArray[np.float64]
 
     @classmethod
-    def of(cls, cells: Cells, start: NDArray[np.float64]) -> _Likelihood:
-        """Climb by EM from this curve, which is anchored where it is highest."""
-        document = np.cumsum(np.append(0, np.diff(cells.document) != 0))
-        anchor = int(start.argmax())
-        examination = np.exp(np.minimum(start - start[anchor], -1e-3))
-        examination[anchor] = 1.0
-        clicks = np.bincount(document, cells.clicks)
-        examined = np.bincount(document, cells.impressions * examination[cells.position])
-        offsets = np.searchsorted(document, np.arange(document[-1] + 2))
-        counts = ProductCounts(
-            offsets,
-            cells.position.astype(np.int32),
-            cells.clicks,
-            cells.impressions - cells.clicks,
-            cells.depth,
-        )
-        first = ProductFit(np.minimum(clicks / examined, 0.99), examination, Climb())
-        fit = fit_product(
-            counts, NO_PRIOR, CLOSELY, examination_prior=NO_PRIOR, anchor=anchor, start=first
-        )
-        u = fit.attraction[document] * fit.examination[cells.position]
+    def of(cls, cells: Cells, attraction: Floats, examination: Floats) -> _Likelihood:
+        """Around where EM came to rest."""
+        document = _numbered(cells)
+        u = attraction[document] * examination[cells.position]
         weight = _weight(cells, u)
         total = np.bincount(document, weight)
         gained = np.bincount(document, _residual(cells.impressions, cells.clicks, u))
-        bound = (gained >= -np.log(fit.attraction) * total)[document]
+        bound = (gained >= -np.log(attraction) * total)[document]
         share = np.where(bound, 0.0, weight / np.maximum(total[document], 1e-300))
         uncertain = ~bound | (u < CERTAIN)
-        with np.errstate(divide="ignore"):
-            log_p = np.log(fit.examination) - np.log(fit.examination[0])
-        return cls(
-            cells.take(uncertain), log_p, document[uncertain], u[uncertain], share[uncertain]
-        )
+        return cls(cells.take(uncertain), document[uncertain], u[uncertain], share[uncertain])
 
     def scores(self, groups: int) -> NDArray[np.float64]:
         """What each group's clicks say about log p, beyond what they say about the γ."""

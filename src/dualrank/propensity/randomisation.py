@@ -23,7 +23,8 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
 from dualrank.errors import DataError
 from dualrank.propensity.bootstrap import Evidence, log_ratio
-from dualrank.propensity.grouped_clicks import GroupedClicks
+from dualrank.propensity.grouped_clicks import GroupedClicks, Sums
+from dualrank.propensity.grouped_parts import Grouped
 from dualrank.propensity.propensity import Propensity
 
 SESSIONS_PER_BLOCK = 50_000
@@ -88,14 +89,12 @@ def from_shuffled_clicks(clicks: NDArray[np.int64], impressions: NDArray[np.int6
     )
 
 
-def shuffled(grouped: GroupedClicks) -> Evidence:
+def shuffled(grouped: Grouped) -> Evidence:
     """Clicks at k and at 1 on the lists that show both, of a log whose lists were shuffled.
 
     That they were must be known or tested (`position_memory`): the clicks do not tell.
     """
-    at_first = grouped.mask * grouped.clicks[:, :1]
-    beside_first = grouped.mask[:, :1] * grouped.clicks
-    statistics = np.stack([grouped.sum_by_group(c) for c in (beside_first, at_first)], axis=1)
+    statistics, both = grouped.total(_beside_the_first)
     clicks = statistics.sum(axis=0)
 
     def missing(k: int) -> str:
@@ -105,24 +104,37 @@ def shuffled(grouped: GroupedClicks) -> Evidence:
             f"1 and {k + 1}"
         )
 
-    both = grouped.sessions @ (grouped.mask & grouped.mask[:, :1])
     return Evidence("randomisation", statistics, log_ratio, both, missing)
 
 
-def position_memory(grouped: GroupedClicks) -> float:
+def _beside_the_first(part: GroupedClicks) -> Sums:
+    """Clicks at k and at 1 per group, and sessions, on the lists that show both."""
+    at_first = part.mask * part.clicks[:, :1]
+    beside_first = part.mask[:, :1] * part.clicks
+    statistics = np.stack([part.sum_by_group(c) for c in (beside_first, at_first)], axis=1)
+    return statistics, part.sessions @ (part.mask & part.mask[:, :1])
+
+
+def position_memory(grouped: Grouped) -> float:
     """How much of a document's position its name tells: 0 in shuffled lists, 1 in fixed ones.
 
     The intraclass correlation of positions, taken from the middle of each list, within
     query–document pairs: Σ_d (S_d² − Q_d) / Σ_d (n_d − 1) Q_d, where S and Q sum the n_d
     deviations and their squares. nan where no pair was shown twice.
     """
-    row, position = np.nonzero(grouped.mask)
+    (sums,) = grouped.total(lambda part: (_memory(part),))
+    return float(sums[0] / sums[1]) if sums[1] > 0 else float("nan")
+
+
+def _memory(part: GroupedClicks) -> NDArray[np.float64]:
+    """Both sums of `position_memory`."""
+    row, position = np.nonzero(part.mask)
     middle = np.bincount(row, position) / np.bincount(row)
     deviation = position - middle[row]
-    document = grouped.lists.documents[grouped.list_of[row], position]
-    n = grouped.sessions[row]
+    document = part.lists.documents[part.list_of[row], position]
+    n = part.sessions[row]
     times = np.bincount(document, n)
     total = np.bincount(document, n * deviation)
     squares = np.bincount(document, n * deviation**2)
     most = (np.maximum(times - 1, 0) * squares).sum()
-    return float((total**2 - squares)[times > 1].sum() / most) if most > 0 else float("nan")
+    return np.array([(total**2 - squares)[times > 1].sum(), most])

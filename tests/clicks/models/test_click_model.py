@@ -82,7 +82,8 @@ def test_held_out_sessions_and_the_rest_make_the_log(log):
     train, test = hold_out(log, 0.25, seed=1)
     assert train.sessions + test.sessions == log.sessions
     assert abs(test.sessions - 750) < 5 * np.sqrt(3_000 * 0.25 * 0.75)
-    np.testing.assert_array_equal(train.clicks_per_list + test.clicks_per_list, log.clicks_per_list)
+    clicks = train.read().clicks_per_list + test.read().clicks_per_list
+    np.testing.assert_array_equal(clicks, log.clicks_per_list)
     assert hold_out(log, 0.25, seed=1)[1].sessions == test.sessions
 
 

@@ -33,8 +33,8 @@ def test_browsing_cells_add_up_to_positions(log):
 
 def test_a_warm_start_ends_in_the_same_place_sooner(log):
     counts = position_counts(log)
-    cold = fit_product(counts, PRIOR, EM(tolerance=1e-8))
-    warm = fit_product(counts, PRIOR, EM(tolerance=1e-8), start=cold)
+    cold = fit_product([counts], PRIOR, EM(tolerance=1e-8))
+    warm = fit_product([counts], PRIOR, EM(tolerance=1e-8), start=cold)
     np.testing.assert_allclose(warm.examination, cold.examination, atol=1e-5)
     assert warm.climb.iterations < cold.climb.iterations
 
@@ -43,8 +43,8 @@ def test_the_anchor_is_one_and_only_fixes_the_scale(log):
     counts = position_counts(log)
     nothing = Beta(0.0, 0.0, 0.2)
     em = EM(max_iterations=50_000, tolerance=1e-7)
-    anchored = fit_product(counts, nothing, em, examination_prior=nothing)
-    free = fit_product(counts, nothing, em, examination_prior=nothing, anchor=None)
+    anchored = fit_product([counts], nothing, em, examination_prior=nothing)
+    free = fit_product([counts], nothing, em, examination_prior=nothing, anchor=None)
     assert anchored.examination[0] == 1
     ratio = free.examination / free.examination[0]
     np.testing.assert_allclose(ratio, anchored.examination, atol=2e-3)
@@ -56,7 +56,7 @@ def test_a_start_at_the_solution_stays_there():
         np.array([0, 0]), np.array([0, 1]), np.array([4, 2]), np.array([6, 8]), pairs=1, cells=2
     )
     nothing = Beta(0.0, 0.0, 0.5)
-    start = ProductFit(np.array([0.4]), np.array([1.0, 0.5]), None)
-    found = fit_product(counts, nothing, EM(), examination_prior=nothing, start=start)
+    start = ProductFit([np.array([0.4])], np.array([1.0, 0.5]), None)
+    found = fit_product([counts], nothing, EM(), examination_prior=nothing, start=start)
     np.testing.assert_allclose(found.examination, [1.0, 0.5], atol=1e-12)
-    np.testing.assert_allclose(found.attraction, [0.4], atol=1e-12)
+    np.testing.assert_allclose(found.attraction[0], [0.4], atol=1e-12)

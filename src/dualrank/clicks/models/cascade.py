@@ -6,10 +6,11 @@ import numpy as np
 
 from dualrank.clicks.browsing import Chain
 from dualrank.clicks.models.click_model import ClickModel
-from dualrank.clicks.models.counting import click_through, pair_count, tally
-from dualrank.clicks.models.fitted import Fitted, Layout
-from dualrank.clicks.models.pair_parameter import PairParameter
-from dualrank.data.click_log import ClickLog
+from dualrank.clicks.models.counting import PairTrials, click_through, per_pair, tally
+from dualrank.clicks.models.ctr import rates_of_pairs
+from dualrank.clicks.models.fitted import FittedParts, Layout
+from dualrank.clicks.models.kept_counts import KeptCounts
+from dualrank.data.log_parts import LogPart, LogParts
 
 
 class Cascade(ClickModel):
@@ -23,20 +24,22 @@ class Cascade(ClickModel):
     name = "cascade"
     title = "cascade"
 
-    def _fit(self, log: ClickLog) -> Fitted:
-        first = np.where(log.clicks.any(axis=1), log.clicks.argmax(axis=1), log.lists.depth)
-        reached = np.arange(log.lists.depth) <= first[:, None]
-        reached &= log.lists.mask[log.list_of]
-        documents = log.lists.documents[log.list_of][reached]
-        counts = np.broadcast_to(log.counts[:, None], reached.shape)[reached]
-        trials = tally(documents, counts, pair_count(log))
-        clicks = tally(documents, counts * log.clicks[reached], pair_count(log))
+    def _fit_parts(self, log: LogParts) -> FittedParts:
         prior = self.prior.at(click_through(log))
-        attraction = PairParameter.from_trials(
-            prior.estimate(clicks, trials), clicks, trials, prior.mean
-        )
-        return Fitted.on(log, {"attraction": attraction})
+        return rates_of_pairs(log, KeptCounts(log, _until_first_click), prior)
 
     def _browse(self, layout: Layout) -> Chain:
         attraction = layout.of_pairs("attraction")
         return Chain(attraction, np.zeros_like(attraction), after_skip=1.0)
+
+
+def _until_first_click(part: LogPart) -> PairTrials:
+    """Displays at and above the first click, and first clicks."""
+    log = part.log
+    clicks, trials = (np.zeros((len(log.lists), log.lists.depth)) for _ in range(2))
+    reading = np.ones(len(log.counts), dtype=bool)
+    for k, clicked in enumerate(log.clicks.T):
+        for sums, rows in ((trials, reading), (clicks, reading & clicked)):
+            sums[:, k] = tally(log.list_of[rows], log.counts[rows], len(log.lists))
+        reading &= ~clicked
+    return PairTrials(per_pair(log, clicks), per_pair(log, trials))

@@ -10,16 +10,17 @@ them together: an iteration costs the displayed lists, however many sessions the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.clicks.models.counting import Floats, pair_count, per_pair, tally
+from dualrank.clicks.models.counting import Floats, PairTrials, own, pair_count, per_pair, tally
 from dualrank.clicks.models.em import weighted_log
 from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.data.click_log import ClickLog
+from dualrank.data.lists import PADDING
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,32 +44,40 @@ class ChainCounts:
     @classmethod
     def of_documents(cls, log: ClickLog) -> ChainCounts:
         """Whether users go on depends on the clicked document."""
-        return cls._count(log, log.lists.documents, pair_count(log))
+        documents = own(log.lists.documents)
+        return cls._count(log, documents, documents, pair_count(log))
 
     @classmethod
     def of_ranks(cls, log: ClickLog) -> ChainCounts:
         """Whether users go on depends on the clicked rank."""
         depth = log.lists.depth
-        ranks = np.broadcast_to(np.arange(depth, dtype=np.int32), log.lists.documents.shape)
-        return cls._count(log, np.ascontiguousarray(ranks), depth)
+        documents = own(log.lists.documents)
+        ranks = np.broadcast_to(np.arange(depth, dtype=np.int32), documents.shape)
+        return cls._count(log, documents, np.ascontiguousarray(ranks), depth)
 
     @classmethod
-    def _count(cls, log: ClickLog, places: NDArray[np.int32], place_count: int) -> ChainCounts:
-        depth = log.lists.depth
-        last = np.where(log.clicks, np.arange(1, depth + 1), 0).max(axis=1)
-        above = np.arange(1, depth + 1) < last[:, None]
-        followed, skipped = (
-            replace(log, clicks=marks & above).clicks_per_list
-            for marks in (log.clicks, ~log.clicks)
-        )
+    def _count(
+        cls,
+        log: ClickLog,
+        documents: NDArray[np.int32],
+        places: NDArray[np.int32],
+        place_count: int,
+    ) -> ChainCounts:
+        depth, lists = log.lists.depth, len(log.lists)
+        last = np.zeros(len(log.counts), dtype=np.int64)
+        for k, clicked in enumerate(log.clicks.T):
+            last[clicked] = k + 1
+        followed, skipped = np.zeros((lists, depth)), np.zeros((lists, depth))
+        for k, clicked in enumerate(log.clicks.T):
+            above = last > k + 1
+            for sums, rows in ((followed, above & clicked), (skipped, above & ~clicked)):
+                sums[:, k] = tally(log.list_of[rows], log.counts[rows], lists)
         tails = tally(
-            log.list_of.astype(np.int64) * (depth + 1) + last,
-            log.counts,
-            len(log.lists) * (depth + 1),
-        ).reshape(len(log.lists), depth + 1)
-        mask = log.lists.mask
+            log.list_of.astype(np.int64) * (depth + 1) + last, log.counts, lists * (depth + 1)
+        ).reshape(lists, depth + 1)
+        mask = documents != PADDING
         return cls(
-            log.lists.documents,
+            documents,
             mask.sum(axis=1),
             places,
             per_pair(log, log.clicks_per_list),
@@ -82,6 +91,10 @@ class ChainCounts:
         mask = np.arange(self.documents.shape[1]) < self.lengths[:, None]
         sessions = np.broadcast_to(self.tails[:, :1], mask.shape)
         return tally(self.documents[mask], sessions[mask], len(self.clicks))
+
+    def until_last_click(self) -> PairTrials:
+        """Per pair, clicks and displays, as if all users left at their last click."""
+        return PairTrials(self.clicks, self.clicks + self.skips + self.without_clicks())
 
     def last_clicks(self) -> Floats:
         """Per place, clicks that were the last of their session."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -16,13 +16,13 @@ from dualrank.clicks.browsing import Pages
 from dualrank.clicks.models.counting import Floats, displays, require_countable, require_skips
 from dualrank.clicks.models.em import EM, Prior
 from dualrank.clicks.models.files import write_fitted
-from dualrank.clicks.models.fitted import Fitted, Layout
+from dualrank.clicks.models.fitted import Fitted, FittedParts, Layout
 from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.clicks.sampling import sample_sessions
 from dualrank.data.catalogue import Catalogue
 from dualrank.data.click_log import ClickLog
-from dualrank.data.inputs import log_from
 from dualrank.data.lists import RankedLists, require_no_gaps
+from dualrank.data.log_parts import LogPart, LogParts
 from dualrank.errors import SettingsError
 
 SURE = 1e-6
@@ -58,6 +58,7 @@ class ClickModel(ABC):
     """Whether a click depends on what was clicked above it, so that lists must not have gaps."""
 
     _fitted: Fitted | None = None
+    _by_part: FittedParts | None = None
 
     def __init__(self, prior: Prior | None = None, em: EM | None = None) -> None:
         self.prior = prior or Prior()
@@ -65,34 +66,59 @@ class ClickModel(ABC):
 
     @property
     def fitted(self) -> Fitted:
-        """What was read off a log."""
+        """What was read off a log, with all pairs and, of a log in shards, their names in memory.
+
+        What predicts, writes and tells relevance goes through shards one by one without it.
+        """
         if self._fitted is None:
-            raise SettingsError(f"the click model {self.name} has not been fitted")
+            if self._by_part is None:
+                raise SettingsError(f"the click model {self.name} has not been fitted")
+            self._fitted = self._by_part.joined()
         return self._fitted
 
     @fitted.setter
     def fitted(self, fitted: Fitted) -> None:
-        self._fitted = fitted
+        self._fitted, self._by_part = fitted, None
+
+    @property
+    def outline(self) -> Fitted | FittedParts:
+        """What all pairs share, and the way there (`shared`, `climb`), whatever the log's size."""
+        return self.fitted if self._by_part is None else self._by_part
 
     def fit(self, log: ClickLog | Any) -> Self:
-        """Read the parameters off a log, which may be a file or a data frame."""
-        log = log_from(log)
-        require_countable(log, "fit a click model on")
-        require_skips(log)
-        self._require_whole(log.lists)
-        self.fitted = self._fit(log)
+        """Read the parameters off a log, which may be a file, a data frame, or in shards.
+
+        Shards are read one after the other; what stays in memory grows with the pairs.
+        """
+        parts = LogParts.of(log)
+        require_countable(parts, "fit a click model on")
+        require_skips(parts)
+        for part in parts if self.follows else ():
+            self._require_whole(part.log.lists)
+        found = self._fit_parts(parts)
+        if isinstance(found, Fitted) or len(parts) == 1:
+            self.fitted = found if isinstance(found, Fitted) else found.joined()
+        else:
+            self._fitted, self._by_part = None, found
         return self
 
-    @abstractmethod
-    def _fit(self, log: ClickLog) -> Fitted: ...
+    def _fit_parts(self, log: LogParts) -> Fitted | FittedParts:
+        """What the parts of a log tell; a model with `_fit` alone reads all of it into memory."""
+        return self._fit(log.read())
+
+    def _fit(self, log: ClickLog) -> Fitted:
+        raise NotImplementedError(f"{type(self).__name__} has neither _fit nor _fit_parts")
 
     @abstractmethod
     def _browse(self, layout: Layout) -> Pages: ...
 
     def browse(self, lists: RankedLists, catalogue: Catalogue | None = None) -> Pages:
         """The model's users in front of these lists."""
+        return self._lay(self.fitted, lists, catalogue)
+
+    def _lay(self, fitted: Fitted, lists: RankedLists, catalogue: Catalogue | None) -> Pages:
         self._require_whole(lists)
-        return self._browse(self.fitted.lay_out(lists, catalogue))
+        return self._browse(fitted.lay_out(lists, catalogue))
 
     def _require_whole(self, lists: RankedLists) -> None:
         if self.follows:
@@ -112,7 +138,8 @@ class ClickModel(ABC):
 
     def log_likelihood(self, log: ClickLog | Any) -> float:
         """The log probability (natural) of all clicks and skips of a log."""
-        return -float(self._surprise(log_from(log)).sum())
+        parts, find = self._beside(log)
+        return -float(sum(self._surprise(*find(part)).sum() for part in parts))
 
     def perplexity(self, log: ClickLog | Any, *, given_clicks: bool = False) -> Perplexity:
         """How well clicks are predicted rank by rank.
@@ -120,33 +147,78 @@ class ClickModel(ABC):
         Usually that is before the session begins, from P(c_k = 1); `given_clicks` predicts each
         from those above it, with P(c_k = 1 | c_1 … c_(k−1)).
         """
-        log = log_from(log)
-        shown = displays(log)[:, : self.fitted.depth]
-        if given_clicks:
-            surprise = self._surprise(log)
-        else:
-            p = np.clip(self.browse(log.lists, log.catalogue).marginal(), SURE, 1 - SURE)
-            clicks = log.clicks_per_list[:, : self.fitted.depth]
-            surprise = -(clicks * np.log(p) + (shown - clicks) * np.log(1 - p)).sum(axis=0)
-        sessions = shown.sum(axis=0)
-        mean = np.divide(surprise, sessions, out=np.full(len(sessions), np.nan), where=sessions > 0)
+        parts, find = self._beside(log)
+        depth = min(self.outline_depth, parts.depth)
+        sessions, surprise = np.zeros(depth), np.zeros(depth)
+        for part in parts:
+            fitted, clicked = find(part)
+            shown = displays(clicked)[:, :depth]
+            sessions += shown.sum(axis=0)
+            if given_clicks:
+                surprise += self._surprise(fitted, clicked)
+            else:
+                pages = self._lay(fitted, clicked.lists, clicked.catalogue)
+                p = np.clip(pages.marginal(), SURE, 1 - SURE)
+                clicks = clicked.clicks_per_list[:, :depth]
+                surprise -= (clicks * np.log(p) + (shown - clicks) * np.log(1 - p)).sum(axis=0)
+        mean = np.divide(surprise, sessions, out=np.full(depth, np.nan), where=sessions > 0)
         return Perplexity(np.exp(mean))
 
-    def log_likelihood_of_rows(self, log: ClickLog) -> Floats:
-        """The log probability of the clicks and skips of one session of every row of a log."""
-        blocks = [-surprise.sum(axis=1) for _, surprise in self._surprises(log)]
+    def log_likelihood_of_rows(self, log: ClickLog | LogParts, part: LogPart | None = None) -> Floats:
+        """The log probability of the clicks and skips of one session of every row of a log.
+
+        Of a log in parts, those of one of them.
+        """
+        parts, find = self._beside(log)
+        fitted, clicked = find(parts.parts[0] if part is None else part)
+        blocks = [-surprise.sum(axis=1) for _, surprise in self._surprises(fitted, clicked)]
         return np.concatenate(blocks) if blocks else np.zeros(0)
 
-    def _surprise(self, log: ClickLog) -> Floats:
+    @property
+    def outline_depth(self) -> int:
+        """How many ranks are known."""
+        found = self.outline
+        return found.depth if isinstance(found, Fitted) else found.log.depth
+
+    def _beside(
+        self, log: ClickLog | Any
+    ) -> tuple[LogParts, Callable[[LogPart], tuple[Fitted, ClickLog]]]:
+        """The parts of a log, and what finds the parameters and the clicks of each.
+
+        A part of the log that the model was fitted on numbers its documents as the model does. In
+        another log they are found by their names: in the shard of the same number, where there are
+        as many, or else among all.
+        """
+        parts, known = LogParts.of(log), self._by_part
+        if known is None:
+            whole = self.fitted
+            alone = len(parts) == 1 and parts.parts[0].sums is None
+            return parts, lambda part: (whole, part.log if alone else part.named_log)
+        number_of = {part.number: number for number, part in enumerate(known.log)}
+        if parts.origin == known.log.origin:
+            return parts, lambda part: (known.point(number_of[part.number]), part.log)
+        if parts.shards != known.log.shards:
+            everything = self.fitted
+            return parts, lambda part: (everything, part.named_log)
+
+        def find(part: LogPart) -> tuple[Fitted, ClickLog]:
+            number = number_of.get(part.number)
+            if number is None:
+                return known.point_of_none(), part.named_log
+            return known.point(number, named=True), part.named_log
+
+        return parts, find
+
+    def _surprise(self, fitted: Fitted, log: ClickLog) -> Floats:
         """−Σ log P(c_k | c_1 … c_(k−1)) over the sessions, rank by rank."""
-        total = np.zeros(min(self.fitted.depth, log.lists.depth))
-        for rows, surprise in self._surprises(log):
+        total = np.zeros(min(fitted.depth, log.lists.depth))
+        for rows, surprise in self._surprises(fitted, log):
             total += log.counts[rows] @ surprise
         return total
 
-    def _surprises(self, log: ClickLog) -> Iterator[tuple[slice, Floats]]:
+    def _surprises(self, fitted: Fitted, log: ClickLog) -> Iterator[tuple[slice, Floats]]:
         """The same of one session of each row, `[rows, ranks]`, in blocks of rows."""
-        pages = self.browse(log.lists, log.catalogue)
+        pages = self._lay(fitted, log.lists, log.catalogue)
         depth = pages.attraction.shape[1]
         for start in range(0, len(log.counts), ROWS_PER_BLOCK):
             rows = slice(start, start + ROWS_PER_BLOCK)
@@ -161,21 +233,22 @@ class ClickModel(ABC):
 
         `query_id` and `doc_id` name it where the log has names, otherwise `document` is its index.
         """
-        fitted, parameter = self.fitted, self.relevance_of_pairs()
-        seen = np.flatnonzero(fitted.observations > 0)
-        return pa.table(
-            {
-                **fitted.names(seen),
-                "relevance": parameter.values[seen],
-                "observations": fitted.observations[seen],
-                "low": parameter.low[seen],
-                "high": parameter.high[seen],
-            }
-        )
+        return pa.concat_tables(self.relevance_tables())
+
+    def relevance_tables(self) -> Iterator[pa.Table]:
+        """The same in pieces, one for each part of the log, of which one is in memory at a time."""
+        if self._by_part is None:
+            yield _relevance(self.fitted, self.relevance_of_pairs())
+        else:
+            for fitted in self._by_part:
+                yield _relevance(fitted, self._relevance_of(fitted))
 
     def relevance_of_pairs(self) -> PairParameter:
         """What the model takes for relevance, by the index of the log."""
-        return self.fitted.pairs["attraction"]
+        return self._relevance_of(self.fitted)
+
+    def _relevance_of(self, fitted: Fitted) -> PairParameter:
+        return fitted.pairs["attraction"]
 
     def sample(
         self,
@@ -191,4 +264,17 @@ class ClickModel(ABC):
 
     def save(self, path: str | Path) -> None:
         """Write as .parquet (pairs as rows, the rest as metadata) or as .json."""
-        write_fitted(self.name, self.fitted, Path(path))
+        write_fitted(self.name, self.outline, Path(path))
+
+
+def _relevance(fitted: Fitted, parameter: PairParameter) -> pa.Table:
+    seen = np.flatnonzero(fitted.observations > 0)
+    return pa.table(
+        {
+            **fitted.names(seen),
+            "relevance": parameter.values[seen],
+            "observations": fitted.observations[seen],
+            "low": parameter.low[seen],
+            "high": parameter.high[seen],
+        }
+    )

@@ -12,8 +12,10 @@ import numpy as np
 from dualrank.clicks.models.click_model import ClickModel, Perplexity
 from dualrank.clicks.models.counting import Floats
 from dualrank.clicks.models.em import EM, Prior
+from dualrank.clicks.models.kept_counts import MOST_BYTES, KeptCounts
 from dualrank.clicks.models.registry import MODELS, click_model
 from dualrank.data.click_log import ClickLog
+from dualrank.data.log_parts import LogPart, LogParts
 from dualrank.errors import DataError, SettingsError
 
 FEWEST_QUERIES = 20
@@ -46,8 +48,8 @@ class Score:
 
 
 def compare_models(
-    train: ClickLog,
-    test: ClickLog,
+    train: ClickLog | LogParts,
+    test: ClickLog | LogParts,
     models: Sequence[str | type[ClickModel]] = tuple(MODELS),
     *,
     prior: Prior | None = None,
@@ -56,15 +58,22 @@ def compare_models(
 ) -> list[Score]:
     """Fit every model on `train` and judge it on `test`, which may be another log."""
     unfitted = [click_model(model, prior, em) for model in models]
+    train, test = LogParts.of(train), LogParts.of(test)
     scores = []
-    likelihoods = []
+    likelihoods = list[Sequence[_OfRows]]()
     for done, model in enumerate(unfitted):
         if progress:
             progress(done, len(unfitted))
         started = time.perf_counter()
-        climb = model.fit(train).fitted.climb
+        found = model.fit(train).outline
         seconds = time.perf_counter() - started
-        likelihoods.append(model.log_likelihood_of_rows(test))
+        likelihoods.append(
+            KeptCounts(
+                test,
+                lambda part, model=model: _OfRows(model.log_likelihood_of_rows(test, part)),  # type: ignore[misc]
+                most_bytes=MOST_BYTES // len(unfitted),
+            )
+        )
         before, given = model.perplexity(test), model.perplexity(test, given_clicks=True)
         scores.append(
             Score(
@@ -75,32 +84,49 @@ def compare_models(
                 _values(before),
                 given.overall,
                 _values(given),
-                climb.iterations,
-                climb.converged,
+                found.climb.iterations,
+                found.climb.converged,
                 seconds,
-                shared={name: v.tolist() for name, v in model.fitted.shared.items()},
+                shared={name: v.tolist() for name, v in found.shared.items()},
             )
         )
     best = likelihoods[max(range(len(scores)), key=lambda i: scores[i].log_likelihood)]
-    compared = (_mean_difference(best - each, test) for each in likelihoods)
+    compared = (_mean_difference(best, each, test) for each in likelihoods)
     return [
         replace(score, behind=behind, behind_error=error)
         for score, (behind, error) in zip(scores, compared, strict=True)
     ]
 
 
-def _mean_difference(of_rows: Floats, log: ClickLog) -> tuple[float, float]:
+@dataclass(frozen=True, eq=False)
+class _OfRows:
+    """A value for every row of a part."""
+
+    values: Floats
+
+
+def _mean_difference(
+    best: Sequence[_OfRows], other: Sequence[_OfRows], log: LogParts
+) -> tuple[float, float]:
     """The mean of a difference per session, and its standard error."""
-    counts = log.counts.astype(np.float64)
-    total = counts.sum()
-    mean = float(counts @ of_rows / total)
-    apart = of_rows - mean
-    queries, query = np.unique(log.lists.queries[log.list_of], return_inverse=True)
-    if len(queries) >= FEWEST_QUERIES:
-        sums = np.bincount(query, counts * apart)
-        variance = float(sums @ sums) * len(queries) / (len(queries) - 1)
+    total = log.sessions
+    mean = 0.0
+    for one, two, part in zip(best, other, log, strict=True):
+        mean += float(part.log.counts @ (one.values - two.values)) / total
+    over_queries = over_sessions = 0.0
+    queries = 0
+    for one, two, part in zip(best, other, log, strict=True):
+        clicked = part.log
+        apart = one.values - two.values - mean
+        names, query = np.unique(clicked.lists.queries[clicked.list_of], return_inverse=True)
+        sums = np.bincount(query, clicked.counts * apart)
+        over_queries += float(sums @ sums)
+        over_sessions += float(clicked.counts @ apart**2)
+        queries += len(names)
+    if queries >= FEWEST_QUERIES:
+        variance = over_queries * queries / (queries - 1)
     else:
-        variance = float(counts @ apart**2) * total / max(total - 1, 1)
+        variance = over_sessions * total / max(total - 1, 1)
     return mean, float(np.sqrt(variance) / total)
 
 
@@ -108,26 +134,50 @@ def _values(perplexity: Perplexity) -> tuple[float | None, ...]:
     return tuple(None if np.isnan(p) else float(p) for p in perplexity.per_rank)
 
 
-def hold_out_value(log: ClickLog, column: str, value: str) -> tuple[ClickLog, ClickLog]:
+def hold_out_value(
+    log: ClickLog | LogParts, column: str, value: str
+) -> tuple[LogParts, LogParts]:
     """Split sessions by a column: those of other values to fit on, those of `value` to judge by."""
-    names, codes = log.column(column).names, log.column(column).codes
+    parts = LogParts.of(log)
+    names = parts.parts[0].log.column(column).names
     if value not in names or len(names) < 2:
         raise SettingsError(
             f"column {column!r} holds {', '.join(names)}; it must hold {value!r} and another value"
         )
-    held = codes == names.index(value)
-    return log.take_rows(np.flatnonzero(~held)), log.take_rows(np.flatnonzero(held))
+    code = names.index(value)
+
+    def rows(held: bool) -> Callable[[LogPart], ClickLog]:
+        def chosen(part: LogPart) -> ClickLog:
+            clicked = part.log
+            return clicked.take_rows(
+                np.flatnonzero((clicked.column(column).codes == code) == held)
+            )
+
+        return chosen
+
+    return parts.changed(rows(False)), parts.changed(rows(True))
 
 
-def hold_out(log: ClickLog, share: float, seed: int) -> tuple[ClickLog, ClickLog]:
+def hold_out(
+    log: ClickLog | LogParts, share: float, seed: int
+) -> tuple[LogParts, LogParts]:
     """Split sessions at random: those to fit on, and a share to judge by."""
     if not 0 < share < 1:
         raise SettingsError(f"the share of sessions held out is between 0 and 1, not {share}")
-    held = np.random.default_rng([seed, 0x_C0DE]).binomial(log.counts, share)
-    train, test = (
-        replace(log, counts=counts).take_rows(np.flatnonzero(counts))
-        for counts in (log.counts - held, held)
-    )
+
+    def sessions(held: bool) -> Callable[[LogPart], ClickLog]:
+        def drawn(part: LogPart) -> ClickLog:
+            clicked = part.log
+            rng = np.random.default_rng([seed, 0x_C0DE, part.number])
+            counts = rng.binomial(clicked.counts, share)
+            counts = counts if held else clicked.counts - counts
+            rows = np.flatnonzero(counts)
+            return replace(clicked.take_rows(rows), counts=counts[rows])
+
+        return drawn
+
+    parts = LogParts.of(log)
+    train, test = parts.changed(sessions(False)), parts.changed(sessions(True))
     if train.sessions == 0 or test.sessions == 0:
-        raise DataError(f"{log.sessions} sessions are too few to hold some out")
+        raise DataError(f"{parts.sessions} sessions are too few to hold some out")
     return train, test

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dualrank.clicks.browsing import Independent
 from dualrank.clicks.models.click_model import ClickModel
-from dualrank.clicks.models.counting import Floats, click_through, displays, pair_count, per_pair
-from dualrank.clicks.models.em import Prior
-from dualrank.clicks.models.fitted import Fitted, Layout
+from dualrank.clicks.models.counting import Floats, PairTrials, click_through, rank_sums
+from dualrank.clicks.models.em import Beta, Prior
+from dualrank.clicks.models.fitted import FittedParts, Layout
+from dualrank.clicks.models.kept_counts import KeptCounts
 from dualrank.clicks.models.pair_parameter import PairParameter
-from dualrank.data.click_log import ClickLog
+from dualrank.data.log_parts import LogParts
 
 
 class DocumentClickThrough(ClickModel):
@@ -23,12 +26,9 @@ class DocumentClickThrough(ClickModel):
     title = "document click-through"
     follows = False
 
-    def _fit(self, log: ClickLog) -> Fitted:
-        clicks, trials = per_pair(log, log.clicks_per_list), per_pair(log, displays(log))
+    def _fit_parts(self, log: LogParts) -> FittedParts:
         prior = self.prior.at(click_through(log))
-        rate = prior.estimate(clicks, trials)
-        attraction = PairParameter.from_trials(rate, clicks, trials, prior.mean)
-        return Fitted.on(log, {"attraction": attraction})
+        return rates_of_pairs(log, KeptCounts(log, PairTrials.of), prior)
 
     def _browse(self, layout: Layout) -> Independent:
         return Independent(layout.of_pairs("attraction"))
@@ -44,16 +44,20 @@ class RankClickThrough(ClickModel):
     title = "rank click-through"
     follows = False
 
-    def _fit(self, log: ClickLog) -> Fitted:
+    def _fit_parts(self, log: LogParts) -> FittedParts:
         mean = click_through(log)
-        alike = np.full(pair_count(log), mean)
-        unknown = PairParameter(alike, np.zeros_like(alike), np.ones_like(alike), mean)
-        return Fitted.on(log, {"attraction": unknown}, {"rate": self._rate(log)})
+        alike = [np.full(len(PairTrials.of(part).trials), mean) for part in log]
 
-    def _rate(self, log: ClickLog) -> Floats:
-        clicks, shown = log.clicks_per_list.sum(axis=0), displays(log).sum(axis=0)
-        prior = Prior().at(click_through(log))
-        return prior.estimate(clicks.astype(np.float64), shown.astype(np.float64))
+        def evidence(number: int) -> dict[str, PairParameter]:
+            values = alike[number]
+            unknown = PairParameter(values, np.zeros_like(values), np.ones_like(values), mean)
+            return {"attraction": unknown}
+
+        values, unseen = [{"attraction": each} for each in alike], {"attraction": mean}
+        return FittedParts(log, {"rate": self._rate(log)}, values, unseen, evidence)
+
+    def _rate(self, log: LogParts) -> Floats:
+        return Prior().at(click_through(log)).estimate(*rank_sums(log))
 
     def _browse(self, layout: Layout) -> Independent:
         return Independent(np.where(layout.mask, layout.of_ranks("rate"), 0.0))
@@ -66,5 +70,22 @@ class RandomClickThrough(RankClickThrough):
     title = "random click-through"
     follows = False
 
-    def _rate(self, log: ClickLog) -> Floats:
-        return np.full(log.lists.depth, click_through(log))
+    def _rate(self, log: LogParts) -> Floats:
+        return np.full(log.depth, click_through(log))
+
+
+def rates_of_pairs(
+    log: LogParts,
+    trials: Sequence[PairTrials],
+    prior: Beta,
+    shared: dict[str, Floats] | None = None,
+) -> FittedParts:
+    """Attraction as clicks among trials, which are those that a model takes for examined."""
+    values = [{"attraction": prior.estimate(each.clicks, each.trials)} for each in trials]
+
+    def evidence(number: int) -> dict[str, PairParameter]:
+        rate, counts = values[number]["attraction"], trials[number]
+        known = PairParameter.from_trials(rate, counts.clicks, counts.trials, prior.mean)
+        return {"attraction": known}
+
+    return FittedParts(log, shared or {}, values, {"attraction": prior.mean}, evidence)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar, NamedTuple
 
@@ -12,22 +13,17 @@ from dualrank.clicks.models.chain_em import ChainCounts, expect
 from dualrank.clicks.models.click_model import ClickModel
 from dualrank.clicks.models.counting import Floats, click_through, ratio
 from dualrank.clicks.models.em import HALF, Beta, Climb, Parameters, climb
-from dualrank.clicks.models.fitted import Fitted, Layout
+from dualrank.clicks.models.fitted import Fitted, FittedParts, Layout
+from dualrank.clicks.models.kept_counts import KeptCounts
 from dualrank.clicks.models.pair_parameter import PairParameter
-from dualrank.data.click_log import ClickLog
+from dualrank.data.log_parts import LogParts
 
 
-class _Network(NamedTuple):
-    """The parameters of a dynamic Bayesian network; γ is an array of one."""
+class _Priors(NamedTuple):
+    """Those of attraction and of satisfaction."""
 
-    attraction: Floats
-    satisfaction: Floats
-    gamma: Floats
-
-    @property
-    def after_click(self) -> Floats:
-        """How likely a user goes on after a click on each pair."""
-        return self.gamma * (1 - self.satisfaction)
+    attraction: Beta
+    satisfaction: Beta
 
 
 class DynamicBayesian(ClickModel):
@@ -47,35 +43,35 @@ class DynamicBayesian(ClickModel):
     persistent: ClassVar[bool] = False
     exact: ClassVar[bool] = True
 
-    def _fit(self, log: ClickLog) -> Fitted:
-        counts = ChainCounts.of_documents(log)
-        clicks, last = counts.clicks.sum(), counts.last_clicks()
-        of_attraction = self.prior.at(click_through(log))
-        of_satisfaction = self.prior.at(last.sum() / clicks if clicks > 0 else 0.5)
-        # As if every user left, satisfied, at the last click.
-        examined = counts.clicks + counts.skips + counts.without_clicks()
-        found: Parameters = (
-            of_attraction.estimate(counts.clicks, examined),
-            of_satisfaction.estimate(last, counts.went_on + last),
-            np.array([1.0 if self.persistent else 0.9]),
+    def _fit_parts(self, log: LogParts) -> FittedParts:
+        parts = KeptCounts(log, lambda part: ChainCounts.of_documents(part.log))
+        clicks = sum(counts.clicks.sum() for counts in parts)
+        last = sum(counts.last_clicks().sum() for counts in parts)
+        priors = _Priors(
+            self.prior.at(click_through(log)),
+            self.prior.at(last / clicks if clicks > 0 else 0.5),
         )
-        path = Climb()
+        found, path = _start(parts, priors, 1.0 if self.persistent else 0.9), Climb()
         if self.exact:
-            step = partial(
-                _step, counts, of_attraction, of_satisfaction, persistent=self.persistent
-            )
+            step = partial(_step, parts, priors, persistent=self.persistent)
             found, path = climb(step, found, self.em)
-        network = _Network(*found)
-        return Fitted.on(
+        (gamma,) = found.shared
+
+        def evidence(number: int) -> dict[str, PairParameter]:
+            return _evidence(parts[number], found.pairs[number], gamma, priors)
+
+        return FittedParts(
             log,
-            _evidence(counts, network, of_attraction.mean, of_satisfaction.mean),
-            {"continuation": network.gamma},
+            {"continuation": gamma},
+            [dict(zip(_Priors._fields, each, strict=True)) for each in found.pairs],
+            {name: prior.mean for name, prior in priors._asdict().items()},
+            evidence,
             path,
         )
 
-    def relevance_of_pairs(self) -> PairParameter:
+    def _relevance_of(self, fitted: Fitted) -> PairParameter:
         """Attraction times satisfaction."""
-        return self.fitted.pairs["attraction"].times(self.fitted.pairs["satisfaction"])
+        return fitted.pairs["attraction"].times(fitted.pairs["satisfaction"])
 
     def _browse(self, layout: Layout) -> Chain:
         gamma = layout.shared("continuation")
@@ -84,13 +80,19 @@ class DynamicBayesian(ClickModel):
         )
 
 
+def _start(parts: Sequence[ChainCounts], priors: _Priors, gamma: float) -> Parameters:
+    """As if every user left, satisfied, at the last click."""
+    pairs = list[tuple[Floats, ...]]()
+    for counts in parts:
+        trials, last = counts.until_last_click(), counts.last_clicks()
+        attraction = priors.attraction.estimate(trials.clicks, trials.trials)
+        satisfaction = priors.satisfaction.estimate(last, counts.went_on + last)
+        pairs.append((attraction, satisfaction))
+    return Parameters(pairs, (np.array([gamma]),))
+
+
 def _step(
-    counts: ChainCounts,
-    attraction_prior: Beta,
-    satisfaction_prior: Beta,
-    parameters: Parameters,
-    *,
-    persistent: bool = False,
+    parts: Sequence[ChainCounts], priors: _Priors, now: Parameters, *, persistent: bool = False
 ) -> tuple[Parameters, float]:
     """One iteration of EM; `persistent` keeps γ as it is.
 
@@ -98,46 +100,50 @@ def _step(
 
         P(satisfied | stopped) = s / (s + (1 − s) (1 − γ))
     """
-    now = _Network(*parameters)
-    hidden = expect(counts, now.attraction, now.after_click, float(now.gamma[0]))
-    objective = hidden.log_likelihood + attraction_prior.log_density(now.attraction)
-    objective += satisfaction_prior.log_density(now.satisfaction)
-    satisfied = hidden.stopped * ratio(now.satisfaction, 1 - now.after_click, otherwise=1.0)
-    went_on = counts.went_on + hidden.went_on
-    gamma = now.gamma
+    (gamma,) = now.shared
+    objective = 0.0 if persistent else HALF.log_density(gamma)
+    pairs = list[tuple[Floats, ...]]()
+    onward, tired = np.zeros(1), 0.0
+    for counts, (attraction, satisfaction) in zip(parts, now.pairs, strict=True):
+        after_click = gamma * (1 - satisfaction)
+        hidden = expect(counts, attraction, after_click, float(gamma[0]))
+        objective += hidden.log_likelihood + priors.attraction.log_density(attraction)
+        objective += priors.satisfaction.log_density(satisfaction)
+        satisfied = hidden.stopped * ratio(satisfaction, 1 - after_click, otherwise=1.0)
+        went_on = counts.went_on + hidden.went_on
+        onward += counts.skips.sum() + hidden.skip_went_on + went_on.sum()
+        tired += hidden.skip_stopped + float((hidden.stopped - satisfied).sum())
+        examined = counts.clicks + counts.skips + hidden.skips
+        better = (
+            priors.attraction.estimate(counts.clicks, examined),
+            priors.satisfaction.estimate(satisfied, hidden.stopped + went_on),
+        )
+        pairs.append(better)
     if not persistent:
-        objective += HALF.log_density(gamma)
-        onward = np.array([counts.skips.sum() + hidden.skip_went_on + went_on.sum()])
-        tired = hidden.skip_stopped + (hidden.stopped - satisfied).sum()
         gamma = HALF.estimate(onward, onward + tired)
-    examined = counts.clicks + counts.skips + hidden.skips
-    better = _Network(
-        attraction_prior.estimate(counts.clicks, examined),
-        satisfaction_prior.estimate(satisfied, hidden.stopped + went_on),
-        gamma,
-    )
-    return better, objective
+    return Parameters(pairs, (gamma,)), objective
 
 
 def _evidence(
-    counts: ChainCounts, network: _Network, attraction: float, satisfaction: float
+    counts: ChainCounts, pairs: tuple[Floats, ...], gamma: Floats, priors: _Priors
 ) -> dict[str, PairParameter]:
     """The parameters of pairs with their evidence; the means are those of pairs never seen.
 
     Silence after a last click speaks for satisfaction by v = y s / (1 − s) (see `Expected`), as a
     skip speaks against attraction by w.
     """
-    hidden = expect(counts, network.attraction, network.after_click, float(network.gamma[0]))
-    unsatisfied = 1 - network.satisfaction
-    odds = ratio(network.satisfaction, unsatisfied)
+    attraction, satisfaction = pairs
+    unsatisfied = 1 - satisfaction
+    hidden = expect(counts, attraction, gamma * unsatisfied, float(gamma[0]))
+    odds = ratio(satisfaction, unsatisfied)
     going_on = PairParameter.from_examinations(
         unsatisfied,
         counts.went_on,
         odds * hidden.reasons,
         odds**2 * hidden.reason_squares,
-        1 - satisfaction,
+        1 - priors.satisfaction.mean,
     )
     return {
-        "attraction": counts.attraction(network.attraction, hidden, attraction),
+        "attraction": counts.attraction(attraction, hidden, priors.attraction.mean),
         "satisfaction": going_on.complement(),
     }

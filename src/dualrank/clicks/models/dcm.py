@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -9,11 +10,13 @@ import numpy as np
 from dualrank.clicks.browsing import Chain
 from dualrank.clicks.models.chain_em import ChainCounts, expect
 from dualrank.clicks.models.click_model import ClickModel
-from dualrank.clicks.models.counting import click_through
+from dualrank.clicks.models.counting import Floats, PairTrials, click_through
+from dualrank.clicks.models.ctr import rates_of_pairs
 from dualrank.clicks.models.em import HALF, Beta, Parameters, climb
-from dualrank.clicks.models.fitted import Fitted, Layout
+from dualrank.clicks.models.fitted import FittedParts, Layout
+from dualrank.clicks.models.kept_counts import KeptCounts
 from dualrank.clicks.models.pair_parameter import PairParameter
-from dualrank.data.click_log import ClickLog
+from dualrank.data.log_parts import LogParts
 
 
 class DependentClick(ClickModel):
@@ -34,21 +37,32 @@ class DependentClick(ClickModel):
 
     exact: ClassVar[bool] = False
 
-    def _fit(self, log: ClickLog) -> Fitted:
-        counts = ChainCounts.of_ranks(log)
+    def _fit_parts(self, log: LogParts) -> FittedParts:
+        parts = KeptCounts(log, lambda part: ChainCounts.of_ranks(part.log))
         prior = self.prior.at(click_through(log))
-        examined = counts.clicks + counts.skips + counts.without_clicks()
-        attraction = prior.estimate(counts.clicks, examined)
-        continuation = HALF.estimate(counts.went_on, counts.went_on + counts.last_clicks())
+        went_on, last = np.zeros(log.depth), np.zeros(log.depth)
+        trials = list[PairTrials]()
+        for counts in parts:
+            went_on += counts.went_on
+            last += counts.last_clicks()
+            trials.append(counts.until_last_click())
+        continuation = HALF.estimate(went_on, went_on + last)
         if not self.exact:
-            known = PairParameter.from_trials(attraction, counts.clicks, examined, prior.mean)
-            return Fitted.on(log, {"attraction": known}, {"continuation": continuation})
-        (attraction, continuation), path = climb(
-            lambda now: _step(counts, prior, now), (attraction, continuation), self.em
+            return rates_of_pairs(log, trials, prior, {"continuation": continuation})
+        start = [(prior.estimate(each.clicks, each.trials),) for each in trials]
+        found, path = climb(
+            lambda now: _step(parts, prior, now), Parameters(start, (continuation,)), self.em
         )
-        hidden = expect(counts, attraction, continuation, 1.0)
-        known = counts.attraction(attraction, hidden, prior.mean)
-        return Fitted.on(log, {"attraction": known}, {"continuation": continuation}, path)
+        (continuation,) = found.shared
+        values = [{"attraction": attraction} for (attraction,) in found.pairs]
+
+        def evidence(number: int) -> dict[str, PairParameter]:
+            counts, attraction = parts[number], values[number]["attraction"]
+            hidden = expect(counts, attraction, continuation, 1.0)
+            return {"attraction": counts.attraction(attraction, hidden, prior.mean)}
+
+        unseen, shared = {"attraction": prior.mean}, {"continuation": continuation}
+        return FittedParts(log, shared, values, unseen, evidence, path)
 
     def _browse(self, layout: Layout) -> Chain:
         attraction = layout.of_pairs("attraction")
@@ -64,14 +78,18 @@ class ExactDependentClick(DependentClick):
     exact = True
 
 
-def _step(counts: ChainCounts, prior: Beta, now: Parameters) -> tuple[Parameters, float]:
-    attraction, continuation = now
-    hidden = expect(counts, attraction, continuation, 1.0)
-    objective = hidden.log_likelihood + prior.log_density(attraction)
-    objective += HALF.log_density(continuation)
-    went_on = counts.went_on + hidden.went_on
-    better = (
-        prior.estimate(counts.clicks, counts.clicks + counts.skips + hidden.skips),
-        HALF.estimate(went_on, went_on + hidden.stopped),
-    )
-    return better, objective
+def _step(
+    parts: Sequence[ChainCounts], prior: Beta, now: Parameters
+) -> tuple[Parameters, float]:
+    (continuation,) = now.shared
+    objective = HALF.log_density(continuation)
+    pairs = list[tuple[Floats, ...]]()
+    went_on, stopped = np.zeros_like(continuation), np.zeros_like(continuation)
+    for counts, (attraction,) in zip(parts, now.pairs, strict=True):
+        hidden = expect(counts, attraction, continuation, 1.0)
+        objective += hidden.log_likelihood + prior.log_density(attraction)
+        went_on += counts.went_on + hidden.went_on
+        stopped += hidden.stopped
+        examined = counts.clicks + counts.skips + hidden.skips
+        pairs.append((prior.estimate(counts.clicks, examined),))
+    return Parameters(pairs, (HALF.estimate(went_on, went_on + stopped),)), objective

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -12,7 +12,19 @@ import numpy as np
 from dualrank.clicks.models.counting import Floats, ratio
 from dualrank.errors import SettingsError
 
-Parameters = tuple[Floats, ...]
+
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """Those of the pairs, for every part of the log, and those that all pairs share."""
+
+    pairs: list[tuple[Floats, ...]]
+    shared: tuple[Floats, ...]
+
+    def __iter__(self) -> Iterator[tuple[Floats, ...]]:
+        yield from self.pairs
+        yield self.shared
+
+
 Step = Callable[[Parameters], tuple[Parameters, float]]
 
 
@@ -57,7 +69,7 @@ def climb(step: Step, start: Parameters, settings: EM) -> tuple[Parameters, Clim
     """
     objective: list[float] = []
     iterations, calm = 0, 0
-    now = start
+    now = Parameters(list(start.pairs), start.shared)
     while iterations < settings.max_iterations:
         one, value = step(now)
         two, value_of_one = step(one)
@@ -70,7 +82,10 @@ def climb(step: Step, start: Parameters, settings: EM) -> tuple[Parameters, Clim
             if value_of_leap >= value_of_one:
                 objective.append(value_of_leap)
                 two = after
+            del after
         now = two
+        # Parameters of all pairs are large: nothing is kept of those that were passed.
+        del one, two, leap
         calm = calm + 1 if length * (value_of_one - value) < settings.tolerance else 0
         if calm == 2:
             return now, Climb(tuple(objective), iterations, True)
@@ -78,19 +93,35 @@ def climb(step: Step, start: Parameters, settings: EM) -> tuple[Parameters, Clim
 
 
 def _leap(zero: Parameters, one: Parameters, two: Parameters) -> tuple[Parameters, float]:
-    """Where the path leads to, and L; a value that would leave (0, 1) takes the second step."""
-    direction = [b - a for a, b in zip(zero, one, strict=True)]
-    bend = [c - b - r for b, c, r in zip(one, two, direction, strict=True)]
-    fading = math.sqrt(sum(float(v @ v) for v in map(np.ravel, bend)))
-    moving = math.sqrt(sum(float(r @ r) for r in map(np.ravel, direction)))
+    """Where the path leads to, and L; a value that would leave (0, 1) takes the second step.
+
+    What is left of the first two is let go part by part, so that no more than three are in memory.
+    """
+    moving, fading = 0.0, 0.0
+    for parts in zip(zero, one, two, strict=True):
+        for a, b, c in zip(*parts, strict=True):
+            direction = np.ravel(b - a)
+            bend = np.ravel(c - b) - direction
+            moving += float(direction @ direction)
+            fading += float(bend @ bend)
     if moving == 0 or fading == 0:
         return two, 1.0
-    length = moving / fading
+    length = math.sqrt(moving / fading)
+    pairs = []
+    for number, far in enumerate(two.pairs):
+        pairs.append(_farther(zero.pairs[number], one.pairs[number], far, length))
+        zero.pairs[number] = one.pairs[number] = ()
+    return Parameters(pairs, _farther(zero.shared, one.shared, two.shared, length)), length
+
+
+def _farther(
+    zero: tuple[Floats, ...], one: tuple[Floats, ...], two: tuple[Floats, ...], length: float
+) -> tuple[Floats, ...]:
     leap = []
-    for a, r, v, c in zip(zero, direction, bend, two, strict=True):
-        far = a + 2 * length * r + length**2 * v
+    for a, b, c in zip(zero, one, two, strict=True):
+        far = a + 2 * length * (b - a) + length**2 * (c - 2 * b + a)
         leap.append(np.where((far > 0) & (far < 1), far, c))
-    return tuple(leap), length
+    return tuple(leap)
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,10 @@ import pyarrow.parquet as pq
 
 from dualrank.clicks.models.counting import Floats
 from dualrank.clicks.models.em import Climb
-from dualrank.clicks.models.fitted import Fitted
+from dualrank.clicks.models.fitted import Fitted, FittedParts
 from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.data.catalogue import Catalogue
+from dualrank.data.log.scratch import ScratchFolder
 from dualrank.data.table_files import refuse_swollen
 from dualrank.errors import DataError, DualrankError
 from dualrank.sentences import reason_of, shortened, start_of
@@ -33,6 +34,7 @@ _MOST_JSON = 1 << 30
 _MOST_DOCUMENTS = 1 << 27
 """The largest index of a document without a name: as many numbers are held."""
 _ROUNDING = 1e-6
+_ROWS_AT_ONCE = 1 << 16
 _DAMAGE = (
     *(pa.ArrowException, ArithmeticError, AttributeError),
     *(LookupError, MemoryError, TypeError, ValueError),
@@ -40,26 +42,57 @@ _DAMAGE = (
 """What a file ends in that nobody wrote so."""
 
 
-def write_fitted(model: str, fitted: Fitted, path: Path) -> None:
-    """Write a fitted model under its name; only pairs that were seen."""
+def write_fitted(model: str, fitted: Fitted | FittedParts, path: Path) -> None:
+    """Write a fitted model under its name; only pairs that were seen.
+
+    Pairs of a log in shards go through a temporary file, one shard after the other: the head of the
+    file has a digest over all of them.
+    """
     require_suffix(path, "a click model", ".parquet", ".json")
+    if isinstance(fitted, Fitted):
+        unseen = {name: parameter.unseen for name, parameter in fitted.pairs.items()}
+        sessions, depth = fitted.sessions, fitted.depth
+    else:
+        unseen, sessions, depth = fitted.unseen, fitted.log.sessions, fitted.log.depth
+    head: dict[str, Any] = {
+        "version": _VERSION,
+        "model": model,
+        "sessions": sessions,
+        "depth": depth,
+        "shared": {name: values.tolist() for name, values in fitted.shared.items()},
+        "unseen": unseen,
+        "iterations": fitted.climb.iterations,
+        "converged": fitted.climb.converged,
+    }
+    if isinstance(fitted, Fitted):
+        _write(path, head, _pairs(fitted))
+        return
+    with ScratchFolder() as scratch:
+        kept, writer = scratch.path / "pairs.arrow", None
+        for part in fitted:
+            table = _pairs(part)
+            if writer is None:
+                writer = pa.ipc.new_file(str(kept), table.schema)
+            writer.write_table(table, max_chunksize=_ROWS_AT_ONCE)
+        assert writer is not None
+        writer.close()
+        # Mapped: of the table nothing is in memory but what is being written.
+        with pa.memory_map(str(kept)) as file, pa.ipc.open_file(file) as reader:
+            _write(path, head, reader.read_all())
+
+
+def _pairs(fitted: Fitted) -> pa.Table:
+    """The pairs that were seen, with their parameters."""
     seen = np.flatnonzero(fitted.observations > 0)
     columns = {**fitted.names(seen), "observations": fitted.observations[seen]}
     for name, parameter in fitted.pairs.items():
         columns[name] = parameter.values[seen]
         columns[f"{name}_low"] = parameter.low[seen]
         columns[f"{name}_high"] = parameter.high[seen]
-    table = _typed(pa.table(columns))
-    head: dict[str, Any] = {
-        "version": _VERSION,
-        "model": model,
-        "sessions": fitted.sessions,
-        "depth": fitted.depth,
-        "shared": {name: values.tolist() for name, values in fitted.shared.items()},
-        "unseen": {name: parameter.unseen for name, parameter in fitted.pairs.items()},
-        "iterations": fitted.climb.iterations,
-        "converged": fitted.climb.converged,
-    }
+    return _typed(pa.table(columns))
+
+
+def _write(path: Path, head: dict[str, Any], table: pa.Table) -> None:
     head["digest"] = _digest(head, table)
     if path.suffix == ".json":
         write_text(path, json.dumps({**head, "pairs": table.to_pydict()}, indent=1) + "\n")
@@ -203,8 +236,16 @@ def _digest(head: dict[str, Any], table: pa.Table) -> str:
     for name in sorted(table.column_names):
         digest.update(name.encode())
         column = table[name]
-        if column.null_count or pa.types.is_string(column.type):
-            digest.update(json.dumps(column.to_pylist()).encode())
-        else:
-            digest.update(np.ascontiguousarray(column.to_numpy()).data)
+        as_text = column.null_count or pa.types.is_string(column.type)
+        texts = 0
+        for chunk in column.chunks:
+            if not as_text:
+                digest.update(np.ascontiguousarray(chunk.to_numpy(zero_copy_only=False)).data)
+            elif len(chunk):
+                # Piece by piece, as all of them would stand in one JSON list.
+                digest.update(b", " if texts else b"[")
+                digest.update(json.dumps(chunk.to_pylist())[1:-1].encode())
+                texts += len(chunk)
+        if as_text:
+            digest.update(b"]" if texts else b"[]")
     return digest.hexdigest()

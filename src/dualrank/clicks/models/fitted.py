@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,12 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dualrank.clicks.models.counting import Floats, displays, per_pair
+from dualrank.clicks.models.counting import Floats, PairTrials, displays, per_pair
 from dualrank.clicks.models.em import Climb
 from dualrank.clicks.models.pair_parameter import PairParameter
 from dualrank.data.catalogue import Catalogue
 from dualrank.data.click_log import ClickLog
 from dualrank.data.lists import PADDING, RankedLists
+from dualrank.data.log_parts import LogPart, LogParts
 from dualrank.errors import DataError
 
 
@@ -62,6 +64,16 @@ class Fitted:
         shown = lists.documents[:, : self.depth]
         return Layout(self, self._index(catalogue, shown)[shown], shown != PADDING)
 
+    def known_names(self) -> Catalogue:
+        """The names of its pairs, and of no more: those of a shard may have further documents."""
+        assert self.catalogue is not None
+        known = len(self.observations)
+        return Catalogue(
+            self.catalogue.query_ids,
+            self.catalogue.doc_ids[:known],
+            self.catalogue.query_of_document[:known],
+        )
+
     def names(self, pairs: NDArray[np.intp]) -> dict[str, pa.Array]:
         """Columns that name some pairs: by query and document, or by their index."""
         if self.catalogue is None:
@@ -77,6 +89,98 @@ class Fitted:
             found = pc.index_in(_keys(catalogue), value_set=_keys(self.catalogue))
             index = found.fill_null(-1).to_numpy(zero_copy_only=False)
         return np.append(np.where(index < count, index, -1), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedParts:
+    """What was read off a log in parts: `values` of the pairs of each part, and what all share.
+
+    `evidence` gives the parameters of the pairs of a part with their intervals, which are made when
+    somebody asks for them, one part at a time. `unseen` is what is believed of other pairs.
+    """
+
+    log: LogParts
+    shared: dict[str, Floats]
+    values: Sequence[dict[str, Floats]]
+    unseen: dict[str, float]
+    evidence: Callable[[int], dict[str, PairParameter]]
+    climb: Climb = field(default_factory=Climb)
+
+    def __iter__(self) -> Iterator[Fitted]:
+        """Part by part, with the names of its documents."""
+        for number, part in enumerate(self.log):
+            observations = PairTrials.of(part).trials.astype(np.int64)
+            yield self._of(part, self.evidence(number), observations, part.names())
+
+    def point(self, number: int, *, named: bool = False) -> Fitted:
+        """The values of one part, without intervals: what predicts clicks needs none."""
+        part = self.log.parts[number]
+        pairs = {
+            name: PairParameter(values, values, values, self.unseen[name])
+            for name, values in self.values[number].items()
+        }
+        size = len(next(iter(pairs.values())).values)
+        uncounted = np.broadcast_to(np.int64(0), size)
+        return self._of(part, pairs, uncounted, part.names() if named else None)
+
+    def point_of_none(self) -> Fitted:
+        """What is believed of documents that were never seen."""
+        none = np.zeros(0)
+        pairs = {name: PairParameter(none, none, none, v) for name, v in self.unseen.items()}
+        nameless = Catalogue(np.zeros(0, object), np.zeros(0, object), np.zeros(0, np.int64))
+        no_session = np.zeros(0, np.int64)
+        return Fitted(pairs, self.shared, no_session, 0, self.log.depth, nameless, self.climb)
+
+    def joined(self) -> Fitted:
+        """All pairs in memory, with their names, as if the log had been in one piece."""
+        parts = list(self)
+        if len(parts) == 1:
+            return parts[0]
+        pairs = {
+            name: PairParameter(
+                *(
+                    np.concatenate([getattr(part.pairs[name], each) for part in parts])
+                    for each in ("values", "low", "high")
+                ),
+                unseen,
+            )
+            for name, unseen in self.unseen.items()
+        }
+        known = [part.known_names() for part in parts]
+        before = np.append(0, np.cumsum([len(each.query_ids) for each in known]))
+        catalogue = Catalogue(
+            np.concatenate([each.query_ids for each in known]),
+            np.concatenate([each.doc_ids for each in known]),
+            np.concatenate(
+                [each.query_of_document + n for each, n in zip(known, before, strict=False)]
+            ),
+        )
+        return Fitted(
+            pairs,
+            self.shared,
+            np.concatenate([part.observations for part in parts]),
+            self.log.sessions,
+            self.log.depth,
+            catalogue,
+            self.climb,
+        )
+
+    def _of(
+        self,
+        part: LogPart,
+        pairs: dict[str, PairParameter],
+        observations: NDArray[np.int64],
+        catalogue: Catalogue | None,
+    ) -> Fitted:
+        return Fitted(
+            pairs,
+            self.shared,
+            observations,
+            part.sessions,
+            self.log.depth,
+            catalogue,
+            self.climb,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numba
@@ -13,20 +14,20 @@ from dualrank.clicks.browsing import Independent
 from dualrank.clicks.models.click_model import ClickModel
 from dualrank.clicks.models.counting import Floats
 from dualrank.clicks.models.em import HALF, Beta, Parameters, climb
-from dualrank.clicks.models.fitted import Fitted, Layout
+from dualrank.clicks.models.fitted import FittedParts, Layout
+from dualrank.clicks.models.kept_counts import KeptCounts
 from dualrank.clicks.models.pair_parameter import PairParameter
-from dualrank.clicks.models.pbm import position_counts
+from dualrank.clicks.models.pbm import counts_of_part
 from dualrank.clicks.models.product_em import ProductCounts
-from dualrank.data.click_log import ClickLog
+from dualrank.data.log_parts import LogParts
 
 _START = 1 / 3
 _NEVER = 1e-9
 
 
 class _Trust(NamedTuple):
-    """γ per pair; clicks on relevant and on irrelevant documents per rank."""
+    """Clicks on relevant and on irrelevant documents per rank."""
 
-    gamma: Floats
     relevant: Floats
     irrelevant: Floats
 
@@ -45,26 +46,29 @@ class TrustBias(ClickModel):
     title = "position-based, trust bias"
     follows = False
 
-    def _fit(self, log: ClickLog) -> Fitted:
-        counts = position_counts(log)
+    def _fit_parts(self, log: LogParts) -> FittedParts:
+        parts = KeptCounts(log, counts_of_part)
         prior = self.prior.at(_START)
-        found, path = climb(lambda now: _step(counts, prior, now), _start(counts), self.em)
-        trust = _Trust(*found)
+        found, path = climb(lambda now: _step(parts, prior, now), _start(parts), self.em)
+        trust = _Trust(*found.shared)
         zero, one = _widest(trust)
         rise = trust.relevant - trust.irrelevant
         # Rounding may put what should be 0 or 1 a little beyond.
         wide = _Trust(
-            np.clip((trust.gamma - zero) / (one - zero), 0.0, 1.0),
             np.clip(trust.irrelevant + rise * one, 0.0, 1.0),
             np.clip(trust.irrelevant + rise * zero, 0.0, 1.0),
         )
+        values = [
+            {"attraction": np.clip((gamma - zero) / (one - zero), 0.0, 1.0)}
+            for (gamma,) in found.pairs
+        ]
         unseen = (prior.mean - zero) / (one - zero)
-        return Fitted.on(
-            log,
-            {"attraction": _evidence(counts, wide, unseen)},
-            {"relevant": wide.relevant, "irrelevant": wide.irrelevant},
-            path,
-        )
+
+        def evidence(number: int) -> dict[str, PairParameter]:
+            gamma = values[number]["attraction"]
+            return {"attraction": _evidence(parts[number], gamma, wide, unseen)}
+
+        return FittedParts(log, wide._asdict(), values, {"attraction": unseen}, evidence, path)
 
     def _browse(self, layout: Layout) -> Independent:
         a, b = layout.of_ranks("relevant"), layout.of_ranks("irrelevant")
@@ -72,34 +76,44 @@ class TrustBias(ClickModel):
         return Independent(np.where(layout.mask, clicked, 0.0))
 
 
-def _start(counts: ProductCounts) -> _Trust:
+def _start(parts: Sequence[ProductCounts]) -> Parameters:
     """Ranks at their click-through where γ is a third, and pairs by how they compare to that."""
-    clicks, shows = counts.per_cell(counts.clicks), counts.per_cell(counts.clicks + counts.skips)
-    through = (clicks + 0.5) / (shows + 1)
-    expected = counts.per_pair((counts.clicks + counts.skips) * through[counts.cell])
-    ratio = (counts.per_pair(counts.clicks) + 1) / (expected + 1)
-    gamma = np.clip((ratio - 0.5) / 1.5, 0.05, 0.95)
-    return _Trust(gamma, np.minimum(2 * through, 0.95), 0.5 * through)
+    clicks = sum(counts.per_cell(counts.clicks) for counts in parts)
+    shows = sum(counts.per_cell(counts.clicks + counts.skips) for counts in parts)
+    through: Floats = (clicks + 0.5) / (shows + 1)
+    pairs = list[tuple[Floats, ...]]()
+    for counts in parts:
+        expected = counts.per_pair((counts.clicks + counts.skips) * through[counts.cell])
+        ratio = (counts.per_pair(counts.clicks) + 1) / (expected + 1)
+        pairs.append((np.clip((ratio - 0.5) / 1.5, 0.05, 0.95),))
+    return Parameters(pairs, _Trust(np.minimum(2 * through, 0.95), 0.5 * through))
 
 
-def _step(counts: ProductCounts, prior: Beta, now: Parameters) -> tuple[Parameters, float]:
+def _step(
+    parts: Sequence[ProductCounts], prior: Beta, now: Parameters
+) -> tuple[Parameters, float]:
     """One iteration; hidden is whether the document was relevant.
 
     P(relevant | click) = γ a / p,   P(relevant | skip) = γ (1 − a) / (1 − p),   p = P(click)
     """
-    gamma, relevant, irrelevant = now
-    found, clicks, skips, log_likelihood = _expect(
-        counts.offsets, counts.cell, counts.clicks, counts.skips, gamma, relevant, irrelevant
-    )
-    objective = log_likelihood + prior.log_density(gamma)
-    objective += HALF.log_density(relevant) + HALF.log_density(irrelevant)
-    all_clicks, all_skips = counts.per_cell(counts.clicks), counts.per_cell(counts.skips)
+    relevant, irrelevant = now.shared
+    objective = HALF.log_density(relevant) + HALF.log_density(irrelevant)
+    pairs = list[tuple[Floats, ...]]()
+    sums = np.zeros((4, len(relevant)))
+    for counts, (gamma,) in zip(parts, now.pairs, strict=True):
+        found, clicks, skips, log_likelihood = _expect(
+            counts.offsets, counts.cell, counts.clicks, counts.skips, gamma, relevant, irrelevant
+        )
+        objective += log_likelihood + prior.log_density(gamma)
+        pairs.append((prior.estimate(found, counts.per_pair(counts.clicks + counts.skips)),))
+        others = counts.per_cell(counts.clicks) - clicks, counts.per_cell(counts.skips) - skips
+        sums += np.stack([clicks, skips, *others])
+    clicks, skips, other_clicks, other_skips = sums
     better = _Trust(
-        prior.estimate(found, counts.per_pair(counts.clicks + counts.skips)),
         HALF.estimate(clicks, clicks + skips),
-        HALF.estimate(all_clicks - clicks, all_clicks - clicks + all_skips - skips),
+        HALF.estimate(other_clicks, other_clicks + other_skips),
     )
-    return better, objective
+    return Parameters(pairs, better), objective
 
 
 def _widest(trust: _Trust) -> tuple[float, float]:
@@ -112,12 +126,14 @@ def _widest(trust: _Trust) -> tuple[float, float]:
     return float(min(ends.min(axis=0).max(), 0.0)), float(max(ends.max(axis=0).min(), 1.0))
 
 
-def _evidence(counts: ProductCounts, trust: _Trust, unseen: float) -> PairParameter:
+def _evidence(
+    counts: ProductCounts, gamma: Floats, trust: _Trust, unseen: float
+) -> PairParameter:
     """γ with the Fisher information Σ n (a − b)² / (p (1 − p))."""
     a, b = trust.relevant[counts.cell], trust.irrelevant[counts.cell]
-    p = np.clip(b + (a - b) * trust.gamma[counts.pair], 1e-6, 1 - 1e-6)
+    p = np.clip(b + (a - b) * gamma[counts.pair], 1e-6, 1 - 1e-6)
     information = (counts.clicks + counts.skips) * (a - b) ** 2 / (p * (1 - p))
-    return PairParameter.from_information(trust.gamma, counts.per_pair(information), unseen)
+    return PairParameter.from_information(gamma, counts.per_pair(information), unseen)
 
 
 @numba.njit(cache=True)

@@ -11,6 +11,7 @@ freedom away: examination of that cell is 1, so attraction is the probability of
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numba
@@ -74,15 +75,15 @@ class ProductCounts:
 
 @dataclass(frozen=True, eq=False)
 class ProductFit:
-    """Both factors, and how they were reached."""
+    """Both factors, attraction for every part of the log, and how they were reached."""
 
-    attraction: Floats
+    attraction: Sequence[Floats]
     examination: Floats
     climb: Climb
 
 
 def fit_product(
-    counts: ProductCounts,
+    parts: Sequence[ProductCounts],
     attraction_prior: Beta,
     settings: EM,
     *,
@@ -92,68 +93,76 @@ def fit_product(
 ) -> ProductFit:
     """Climb to the mode of the posterior, from `start` or from the click-through of the cells.
 
-    With o the examination and r the attraction behind a skip, the E step has
+    `parts` are the counts of every part of the log, whose expectations of cells add up. With o the
+    examination and r the attraction behind a skip, the E step has
 
         P(r = 1 | skip) = α (1 − θ) / (1 − α θ),    P(o = 1 | skip) = θ (1 − α) / (1 − α θ)
     """
-    pair_clicks, cell_clicks = counts.per_pair(counts.clicks), counts.per_cell(counts.clicks)
-    pair_shows = pair_clicks + counts.per_pair(counts.skips)
-    cell_shows = cell_clicks + counts.per_cell(counts.skips)
+    cell_clicks, cell_shows = (np.zeros(parts[0].cells) for _ in range(2))
+    for counts in parts:
+        cell_clicks += counts.per_cell(counts.clicks)
+        cell_shows += counts.per_cell(counts.clicks + counts.skips)
 
     def step(now: Parameters) -> tuple[Parameters, float]:
-        attraction, examination = now
-        attracted, examined, log_likelihood = _expect(
-            counts.offsets, counts.cell, counts.skips, attraction, examination
-        )
-        log_likelihood += weighted_log(pair_clicks, attraction)
-        log_likelihood += weighted_log(cell_clicks, examination)
-        objective = log_likelihood + attraction_prior.log_density(attraction)
+        (examination,) = now.shared
         free = examination if anchor is None else np.delete(examination, anchor)
-        objective += examination_prior.log_density(free)
-        better_examination = examination_prior.estimate(cell_clicks + examined, cell_shows)
+        objective = examination_prior.log_density(free) + weighted_log(cell_clicks, examination)
+        better, examined = list[tuple[Floats, ...]](), cell_clicks.copy()
+        for counts, (attraction,) in zip(parts, now.pairs, strict=True):
+            attracted, shows, seen, log_likelihood = _expect(
+                counts.offsets,
+                counts.cell,
+                counts.clicks,
+                counts.skips,
+                attraction,
+                examination,
+            )
+            objective += log_likelihood + attraction_prior.log_density(attraction)
+            better.append((attraction_prior.estimate(attracted, shows),))
+            examined += seen
+        better_examination = examination_prior.estimate(examined, cell_shows)
         if anchor is not None:
             better_examination[anchor] = 1.0
-        better_attraction = attraction_prior.estimate(pair_clicks + attracted, pair_shows)
-        return (better_attraction, better_examination), objective
+        return Parameters(better, (better_examination,)), objective
 
     if start is None:
-        first = _start(pair_clicks, pair_shows, cell_clicks, cell_shows, attraction_prior, anchor)
+        examination = _start(cell_clicks, cell_shows, anchor)
+        attraction = [_start_of_pairs(counts, attraction_prior) for counts in parts]
     else:
-        first = start.attraction, start.examination
-    (attraction, examination), path = climb(step, first, settings)
-    return ProductFit(attraction, examination, path)
+        examination, attraction = start.examination, list(start.attraction)
+    first = Parameters([(each,) for each in attraction], (examination,))
+    found, path = climb(step, first, settings)
+    return ProductFit([each for (each,) in found.pairs], found.shared[0], path)
 
 
-def attraction_of_pairs(counts: ProductCounts, fit: ProductFit, unseen: float) -> PairParameter:
+def attraction_of_pairs(
+    counts: ProductCounts, attraction: Floats, examination: Floats, unseen: float
+) -> PairParameter:
     """Attraction with its evidence: clicks, and skips by w = P(examined | skip)."""
-    attraction = fit.attraction[counts.pair]
-    examination = fit.examination[counts.cell]
-    neither = np.maximum(1 - attraction * examination, _TINY)
-    w = examination * (1 - attraction) / neither
+    alpha, theta = attraction[counts.pair], examination[counts.cell]
+    w = theta * (1 - alpha) / np.maximum(1 - alpha * theta, _TINY)
     clicks, skips, squares = (
         counts.per_pair(values)
         for values in (counts.clicks, counts.skips * w, counts.skips * w * w)
     )
-    return PairParameter.from_examinations(fit.attraction, clicks, skips, squares, unseen)
+    return PairParameter.from_examinations(attraction, clicks, skips, squares, unseen)
 
 
-def _start(
-    pair_clicks: Floats,
-    pair_shows: Floats,
-    cell_clicks: Floats,
-    cell_shows: Floats,
-    prior: Beta,
-    anchor: int | None,
-) -> tuple[Floats, Floats]:
+def _start(cell_clicks: Floats, cell_shows: Floats, anchor: int | None) -> Floats:
     through = ratio(cell_clicks, cell_shows, otherwise=0.5)
     highest = through.max() if anchor is None else through[anchor]
-    examination = np.clip(through / highest if highest > 0 else through, 0.05, 0.95)
+    examination: Floats = np.clip(through / highest if highest > 0 else through, 0.05, 0.95)
     if anchor is not None:
         examination[anchor] = 1.0
+    return examination
+
+
+def _start_of_pairs(counts: ProductCounts, prior: Beta) -> Floats:
     # Two pseudo-trials at least: a start at 0 or 1 would never move.
     strength = max(prior.successes + prior.failures, 2.0)
-    attraction = (pair_clicks + strength * prior.mean) / (pair_shows + strength)
-    return attraction, examination
+    clicks = counts.per_pair(counts.clicks)
+    shows = clicks + counts.per_pair(counts.skips)
+    return (clicks + strength * prior.mean) / (shows + strength)
 
 
 _TINY = 1e-12
@@ -163,25 +172,34 @@ _TINY = 1e-12
 def _expect(
     offsets: NDArray[np.int64],
     cell: NDArray[np.int32],
+    clicks: Floats,
     skips: Floats,
     attraction: Floats,
     examination: Floats,
-) -> tuple[Floats, Floats, float]:
-    """Skips that were attractive, per pair; that were examined, per cell; their log-likelihood."""
-    attracted = np.empty(len(attraction))
+) -> tuple[Floats, Floats, Floats, float]:
+    """Per pair, displays that were attractive and all of them; per cell, skips that were examined.
+
+    The log-likelihood is without Σ clicks log θ, which cells have in common.
+    """
+    attracted, shows = np.empty(len(attraction)), np.empty(len(attraction))
     examined = np.zeros(len(examination))
     log_likelihood = 0.0
     for pair in range(len(attraction)):
         alpha = attraction[pair]
-        unseen = 0.0
+        unseen = clicked = skipped = 0.0
         for entry in range(offsets[pair], offsets[pair + 1]):
+            clicked += clicks[entry]
             if skips[entry] == 0:
                 continue
+            skipped += skips[entry]
             theta = examination[cell[entry]]
             neither = max(1.0 - alpha * theta, _TINY)
             share = skips[entry] / neither
             unseen += share * (1.0 - theta)
             examined[cell[entry]] += share * theta * (1.0 - alpha)
             log_likelihood += skips[entry] * math.log(neither)
-        attracted[pair] = alpha * unseen
-    return attracted, examined, log_likelihood
+        attracted[pair] = clicked + alpha * unseen
+        shows[pair] = clicked + skipped
+        if clicked > 0:
+            log_likelihood += clicked * math.log(alpha)
+    return attracted, shows, examined, log_likelihood

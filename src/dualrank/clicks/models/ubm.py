@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from dualrank.clicks.browsing import ByLastClick
 from dualrank.clicks.models.click_model import ClickModel
-from dualrank.clicks.models.counting import click_through, pair_count
-from dualrank.clicks.models.fitted import Fitted, Layout
-from dualrank.clicks.models.product_em import ProductCounts, attraction_of_pairs, fit_product
+from dualrank.clicks.models.counting import pair_count, tally
+from dualrank.clicks.models.fitted import FittedParts, Layout
+from dualrank.clicks.models.kept_counts import KeptCounts
+from dualrank.clicks.models.pbm import fit_browsing
+from dualrank.clicks.models.product_em import ProductCounts
 from dualrank.data.click_log import ClickLog
+from dualrank.data.lists import PADDING
+from dualrank.data.log_parts import LogParts
 
 
 class UserBrowsing(ClickModel):
@@ -22,14 +28,12 @@ class UserBrowsing(ClickModel):
     name = "ubm"
     title = "user browsing"
 
-    def _fit(self, log: ClickLog) -> Fitted:
-        counts = browsing_counts(log)
-        prior = self.prior.at(click_through(log))
-        fit = fit_product(counts, prior, self.em)
-        attraction = attraction_of_pairs(counts, fit, prior.mean)
+    def _fit_parts(self, log: LogParts) -> FittedParts:
+        parts = KeptCounts(log, lambda part: browsing_counts(part.log))
+        found = fit_browsing(log, parts, self.prior, self.em)
         # Nothing can have been clicked at or below the rank itself.
-        examination = np.tril(fit.examination.reshape(log.lists.depth, -1))
-        return Fitted.on(log, {"attraction": attraction}, {"examination": examination}, fit.climb)
+        examination = np.tril(found.shared["examination"].reshape(log.depth, -1))
+        return replace(found, shared={"examination": examination})
 
     def _browse(self, layout: Layout) -> ByLastClick:
         attraction = layout.of_pairs("attraction")
@@ -39,18 +43,21 @@ class UserBrowsing(ClickModel):
 def browsing_counts(log: ClickLog) -> ProductCounts:
     """Clicks and skips of every pair by rank and last click above."""
     depth = log.lists.depth
-    clicked_rank = np.where(log.clicks, np.arange(1, depth + 1), 0)
-    last = np.zeros_like(clicked_rank)
-    last[:, 1:] = np.maximum.accumulate(clicked_rank, axis=1)[:, :-1]
-    cell = last + np.arange(depth) * (depth + 1)
-    documents = log.lists.documents[log.list_of]
-    mask = log.lists.mask[log.list_of]
-    counts = np.broadcast_to(log.counts[:, None], mask.shape)
+    last = np.zeros(len(log.counts), dtype=np.int32)
+    entries = []
+    for k, clicked in enumerate(log.clicks.T):
+        # Rank by rank, which needs no matrix of all rows.
+        documents = log.lists.documents[:, k][log.list_of]
+        shown = documents != PADDING
+        key = documents[shown].astype(np.int64) * (depth + 1) + last[shown]
+        found, entry = np.unique(key, return_inverse=True)
+        counts = log.counts[shown]
+        clicks = tally(entry, counts * clicked[shown], len(found))
+        pair, above = np.divmod(found, depth + 1)
+        skips = tally(entry, counts, len(found)) - clicks
+        entries.append((pair, k * (depth + 1) + above, clicks, skips))
+        last[clicked] = k + 1
+    pair, cell, clicks, skips = (np.concatenate(each) for each in zip(*entries, strict=True))
     return ProductCounts.grouped(
-        documents[mask],
-        cell[mask],
-        (counts * log.clicks)[mask],
-        (counts * ~log.clicks)[mask],
-        pairs=pair_count(log),
-        cells=depth * (depth + 1),
+        pair, cell, clicks, skips, pairs=pair_count(log), cells=depth * (depth + 1)
     )

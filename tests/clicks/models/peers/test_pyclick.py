@@ -90,9 +90,9 @@ def test_iterations_of_em_are_the_same(name, peer, log, sessions, shown):
     theirs.train(sessions)
     counts = position_counts(log) if name == "pbm" else browsing_counts(log)
     half = Beta(1.0, 1.0, 0.5)
-    start = ProductFit(np.full(counts.pairs, 0.5), np.full(counts.cells, 0.5), None)
+    start = ProductFit([np.full(counts.pairs, 0.5)], np.full(counts.cells, 0.5), None)
     ours = fit_product(
-        counts,
+        [counts],
         half,
         EM(ITERATIONS, 0.0, accelerated=False),
         examination_prior=half,
@@ -100,7 +100,7 @@ def test_iterations_of_em_are_the_same(name, peer, log, sessions, shown):
         start=start,
     )
     np.testing.assert_allclose(
-        ours.attraction[shown], of_documents(theirs, "attr", shown), atol=1e-10
+        ours.attraction[0][shown], of_documents(theirs, "attr", shown), atol=1e-10
     )
     exam = theirs.params[theirs.param_names.exam]
     for cell in np.flatnonzero(counts.per_cell(counts.clicks + counts.skips)):
