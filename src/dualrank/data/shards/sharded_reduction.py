@@ -18,11 +18,10 @@ from dualrank.data.log.features_join import with_problems
 from dualrank.data.log.reading_report import Problem, ReadingReport
 from dualrank.data.log.reduction import Account, fetch_reduced
 from dualrank.data.shards.engine_features import EngineFeatures
-from dualrank.data.shards.shard_writing import ShardWriter
+from dualrank.data.shards.shard_writing import ShardWriter, new_shards
 from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.errors import DataError
 from dualrank.sentences import document_of
-from dualrank.storage import whole_folder
 
 
 def fetch_shards(
@@ -44,7 +43,7 @@ def fetch_shards(
         name: _values(engine, f"context_{number}") for number, name in enumerate(account.contexts)
     }
     lost, first_shown = _Lost(), False
-    with whole_folder(out) as new:
+    with new_shards(out) as new:
         writer = ShardWriter(
             new,
             int(depth),
