@@ -114,7 +114,9 @@ class EngineFeatures:
             )
         if not (np.isfinite(rows.matrix) | np.isnan(rows.matrix)).all():
             queries = catalogue.query_ids[catalogue.query_of_document]
-            named = replace(rows, queries=queries, documents=catalogue.doc_ids)
+            named = replace(
+                rows, queries=queries.astype(np.str_), documents=catalogue.doc_ids.astype(np.str_)
+            )
             named.require_finite(self.where)
         return catalogue, rows.matrix
 
