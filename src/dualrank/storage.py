@@ -16,6 +16,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
@@ -109,7 +110,14 @@ def marked(schema: pa.Schema, what: str) -> pa.Schema:
 
 
 def write_table(path: Path, table: pa.Table, what: str = "a table") -> None:
-    """Write an Arrow table atomically, as .parquet or .csv.
+    """Write an Arrow table atomically, as .parquet or .csv."""
+    write_tables(path, iter([table]), what)
+
+
+def write_tables(path: Path, tables: Iterator[pa.Table], what: str = "a table") -> int:
+    """Write Arrow tables one below the other, atomically, as .parquet or .csv; says how many rows.
+
+    One of them is in memory at a time, and there is one at least.
 
     CSV holds ids as they are, also those that a spreadsheet takes for a formula because they begin
     with `=`, `+`, `-` or `@`: programs read these files, and a sign put in front would be part of
@@ -119,12 +127,18 @@ def write_table(path: Path, table: pa.Table, what: str = "a table") -> None:
     import pyarrow.parquet
 
     require_suffix(path, what, ".parquet", ".csv")
+    rows, first = 0, next(tables)
+    schema = marked(first.schema, what)
     with atomic_file(path) as file:
         if path.suffix == ".csv":
-            pyarrow.csv.write_csv(table, file)
+            writer = pyarrow.csv.CSVWriter(file, schema)
         else:
-            table = table.replace_schema_metadata(marked(table.schema, what).metadata)
-            pyarrow.parquet.write_table(table, file, compression="zstd")
+            writer = pyarrow.parquet.ParquetWriter(file, schema, compression="zstd")
+        with writer:
+            for table in chain([first], tables):
+                rows += table.num_rows
+                writer.write_table(table.replace_schema_metadata(schema.metadata))
+    return rows
 
 
 def require_suffix(path: Path, what: str, *suffixes: str) -> None:

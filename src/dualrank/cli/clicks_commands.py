@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dualrank.cli.options import imports
 from dualrank.cli.outputs import NewFile
+from dualrank.cli.sharded_input import open_shards
 from dualrank.cli.terminal import Json, Seed, answer, one_bar
+from dualrank.data.log.log_options import LogOptions
 from dualrank.sentences import counted
 from dualrank.storage import require_suffix
 
 if TYPE_CHECKING:
     from dualrank.clicks.models.click_model import ClickModel
     from dualrank.clicks.models.em import EM, Prior
-    from dualrank.data.click_log import ClickLog
+    from dualrank.data.log_parts import LogParts
 
 Log = Annotated[
     Path,
     typer.Argument(
-        help="The click log, as `dualrank reduce` wrote it, or .parquet, .csv, .jsonl with the "
-        "columns' own names; no features needed."
+        help="The click log, as `dualrank reduce` wrote it (shards are read one by one), or "
+        ".parquet, .csv, .jsonl with the columns' own names; no features needed."
     ),
 ]
 ModelName = Annotated[
@@ -58,6 +60,7 @@ def fit(
 
     Example: dualrank clicks fit clicks.parquet --model ubm --out ubm.parquet
     """
+    from dualrank.clicks.models.counting import pairs_shown
     from dualrank.report import parameter_tables
 
     if out is not None:
@@ -65,11 +68,12 @@ def fit(
     click_log, fitted = _fit(log, model, prior, em)
     if out is not None:
         fitted.save(out)
-    state, perplexity = fitted.fitted, fitted.perplexity(click_log)
+    state, perplexity = fitted.outline, fitted.perplexity(click_log)
+    pairs = pairs_shown(click_log)
     result = {
         "model": fitted.name,
-        "sessions": state.sessions,
-        "pairs": int((state.observations > 0).sum()),
+        "sessions": click_log.sessions,
+        "pairs": pairs,
         "shared": {name: values.tolist() for name, values in state.shared.items()},
         "log_likelihood": fitted.log_likelihood(click_log) / click_log.sessions,
         "perplexity": perplexity.overall,
@@ -77,8 +81,7 @@ def fit(
         "iterations": state.climb.iterations,
         "converged": state.climb.converged,
     }
-    documents = counted(int((state.observations > 0).sum()), "documents")
-    lines = [f"{fitted.title} ({fitted.name}) on {click_log}, {documents}"]
+    lines = [f"{fitted.title} ({fitted.name}) on {click_log}, {counted(pairs, 'documents')}"]
     if state.climb.iterations:
         end = "converged" if state.climb.converged else "stopped before it converged,"
         lines.append(f"{end} after {counted(state.climb.iterations, 'iterations')}")
@@ -136,9 +139,8 @@ def compare(
     names = [name.strip() for name in models.split(",")] if models else list(MODELS)
     for name in names:
         click_model(name)
-    with one_bar(f"reading {log.name}"):
-        train, test = _parts(log, held_out, seed)
-    partial = train.lists.have_gaps.any() or test.lists.have_gaps.any()
+    train, test = _parts(log, held_out, seed)
+    partial = any(part.log.lists.have_gaps.any() for parts in (train, test) for part in parts)
     unfit = [name for name in names if partial and not models and MODELS[name].follows]
     names = [name for name in names if name not in unfit]
     with one_bar("fitting") as report:
@@ -193,46 +195,57 @@ def relevance(
 
     from dualrank.clicks.models.files import holds_click_model
     from dualrank.clicks.models.registry import load_click_model
-    from dualrank.storage import write_table
+    from dualrank.storage import write_tables
 
     require_suffix(out, "a table of relevance", ".parquet", ".csv")
     if holds_click_model(log):
         fitted = load_click_model(log)
     else:
         _, fitted = _fit(log, model, prior, em)
-    table = fitted.relevance()
-    table = table.filter(pc.greater_equal(table["observations"], min_sessions))
-    write_table(out, table, "a table of relevance")
+    tables = (
+        table.filter(pc.greater_equal(table["observations"], min_sessions))
+        for table in fitted.relevance_tables()
+    )
+    documents = write_tables(out, tables, "a table of relevance")
     answer(
         as_json,
-        {"table": str(out), "model": fitted.name, "documents": table.num_rows},
-        f"{out}: relevance of {counted(table.num_rows, 'documents')} by {fitted.title}",
+        {"table": str(out), "model": fitted.name, "documents": documents},
+        f"{out}: relevance of {counted(documents, 'documents')} by {fitted.title}",
     )
 
 
-def _fit(log: Path, model: str, prior: Prior, em: EM) -> tuple[ClickLog, ClickModel]:
+def _fit(log: Path, model: str, prior: Prior, em: EM) -> tuple[LogParts, ClickModel]:
     from dualrank.clicks.models.registry import click_model
-    from dualrank.data.click_log import ClickLog
 
     wanted = click_model(model, prior, em)
-    with one_bar(f"reading {log.name}"):
-        click_log = ClickLog.read(log)
+    parts = _read(log)
     with one_bar(f"fitting {model}"):
-        return click_log, wanted.fit(click_log)
+        return parts, wanted.fit(parts)
 
 
-def _parts(log: Path, held_out: str, seed: int) -> tuple[ClickLog, ClickLog]:
+def _read(log: Path, **options: Any) -> LogParts:
+    """A log in shards as these, any other in memory."""
+    from dualrank.data.click_log import ClickLog
+    from dualrank.data.log_parts import LogParts
+
+    parts = open_shards(log, LogOptions(**options))
+    if parts is not None:
+        return parts
+    with one_bar(f"reading {log.name}"):
+        return LogParts.of(ClickLog.read(log, **options))
+
+
+def _parts(log: Path, held_out: str, seed: int) -> tuple[LogParts, LogParts]:
     """What to fit on and what to judge by."""
     from dualrank.clicks.models.comparison import hold_out, hold_out_value
-    from dualrank.data.click_log import ClickLog
 
     try:
         share = float(held_out)
     except ValueError:
         pass
     else:
-        return hold_out(ClickLog.read(log), share, seed)
+        return hold_out(_read(log), share, seed)
     column, equals, value = held_out.partition("=")
     if equals:
-        return hold_out_value(ClickLog.read(log, contexts=[column]), column, value)
-    return ClickLog.read(log), ClickLog.read(Path(held_out))
+        return hold_out_value(_read(log, contexts=[column]), column, value)
+    return _read(log), _read(Path(held_out))

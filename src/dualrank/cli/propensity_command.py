@@ -9,6 +9,7 @@ import typer
 
 from dualrank.cli.options import Without, imports
 from dualrank.cli.outputs import CURVES
+from dualrank.cli.sharded_input import open_shards
 from dualrank.cli.terminal import Json, Log, Seed, answer, one_bar, open_features, open_log
 from dualrank.cli.wording import in_options
 from dualrank.data.log.log_options import LogOptions
@@ -65,24 +66,28 @@ def propensity(
     """Estimate by every method that the log allows how likely each position is examined.
 
     Naming randomisation says that lists were shuffled. Each file of --out can be given to
-    dualrank train --method ipw --propensity FILE.
+    dualrank train --method ipw --propensity FILE. A log in shards is counted one shard after the
+    other; estimators that train look at as many whole shards as fit into 1 GiB, and say so.
 
     Example: dualrank propensity clicks.parquet --features data/train.txt --out propensities/
     """
     import json
 
+    from dualrank.data.log_parts import LogParts
     from dualrank.learning.estimates import estimate_propensities
     from dualrank.rankers.network import Linear
     from dualrank.report import estimates_notes, estimates_table, write_estimates
     from dualrank.settings import TrainingSettings
 
-    dataset = None if features is None else open_features(features)
-    click_log = open_log(log, dataset, options)
+    parts = open_shards(log, options)
+    # Beside shards further features are refused, before they are read.
+    dataset = None if features is None or parts is not None else open_features(features)
+    click_log = open_log(log, dataset, options) if parts is None else parts
     rankers = {None: None, "dnn": network, "linear": Linear()}
     with one_bar("estimating") as report:
         estimates = estimate_propensities(
             click_log,
-            dataset,
+            features if parts is not None else dataset,
             methods=None if methods is None else [m.strip() for m in methods.split(",")],
             ranker=rankers[ranker],
             over=over,
@@ -97,7 +102,7 @@ def propensity(
         raise DataError(f"{log}: {method} cannot be estimated: {why}")
     written = [] if out is None else write_estimates(estimates, out)
     found = {name: json.loads(each.to_json()) for name, each in estimates.found.items()}
-    notes = estimates_notes(estimates, click_log.lists.depth)
+    notes = estimates_notes(estimates, LogParts.of(click_log).depth)
     answer(
         as_json,
         {"estimates": found, "refused": estimates.refused},

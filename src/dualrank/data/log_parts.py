@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from dualrank.data.catalogue import Catalogue
 from dualrank.data.click_log import ClickLog
-from dualrank.data.inputs import log_from
+from dualrank.data.dataset import Dataset
+from dualrank.data.inputs import log_and_dataset, log_from
 from dualrank.data.shards.shard import Shard
 from dualrank.data.shards.sharded_log import ShardedLog, is_sharded
-from dualrank.errors import DataError
+from dualrank.errors import DataError, SettingsError
 
 Progress = Callable[[int, int], None]
 
@@ -70,17 +71,19 @@ class LogParts:
     """The parts of a log that have sessions.
 
     Where two have the same `origin`, their parts show the same lists. `read` gives all of it as one
-    log in memory, for what cannot look at parts. `shards` counts those without sessions too.
+    log in memory, for what cannot look at parts. `sharded` is where the parts are from.
     """
 
     parts: tuple[LogPart, ...]
     depth: int
     origin: Any
     read: Callable[[], ClickLog]
-    shards: int = 1
+    sharded: ShardedLog | None = None
 
     @classmethod
-    def of(cls, log: ClickLog | ShardedLog | LogParts | Any, progress: Progress | None = None) -> LogParts:
+    def of(
+        cls, log: ClickLog | ShardedLog | LogParts | Any, progress: Progress | None = None
+    ) -> LogParts:
         """The shards of a log, each verified, or a log that is in memory as its only part.
 
         Anything else is the folder of a log in shards, or what `read_log` reads. `progress` hears
@@ -102,13 +105,23 @@ class LogParts:
             if progress is not None:
                 progress(done + 1, len(log.shards))
         shards = (shard for shard in log.shards if shard.sessions)
-        return cls(tuple(map(_of_shard, shards)), log.depth, log.digest, log.read, len(log.shards))
+        return cls(tuple(map(_of_shard, shards)), log.depth, log.digest, log.read, log)
+
+    def __repr__(self) -> str:
+        if self.sharded is None:
+            return repr(self.read())
+        return f"{len(self.sharded.shards)} shards, {self.sessions} sessions"
 
     def __len__(self) -> int:
         return len(self.parts)
 
     def __iter__(self) -> Iterator[LogPart]:
         return iter(self.parts)
+
+    @property
+    def shards(self) -> int:
+        """How many parts there are, with those that have no session."""
+        return 1 if self.sharded is None else len(self.sharded.shards)
 
     @property
     def sessions(self) -> int:
@@ -120,7 +133,7 @@ class LogParts:
 
         def other(part: LogPart) -> LogPart:
             made = change(part)
-            if part.sums is None and self.shards == 1:  # what is in memory stays there
+            if part.sums is None and self.sharded is None:  # what is in memory stays there
                 return LogPart(part.number, made.sessions, lambda: made, part.names)
             return LogPart(part.number, made.sessions, lambda: change(part), part.names)
 
@@ -128,8 +141,23 @@ class LogParts:
             raise DataError("a part of the sessions of a log in shards is not read as one log")
 
         kept = tuple(each for each in map(other, self.parts) if each.sessions)
-        alone = len(kept) == 1 and self.shards == 1
+        alone = len(kept) == 1 and self.sharded is None
         return replace(self, parts=kept, read=kept[0].open if alone else read)
+
+
+def parts_and_dataset(log: Any, features: Any) -> tuple[LogParts, Dataset | None]:
+    """The parts of a log, and the features of its documents where they are not beside shards."""
+    in_shards = isinstance(log, LogParts | ShardedLog) or is_sharded(log)
+    parts = LogParts.of(log) if in_shards else None
+    if parts is None or parts.sharded is None:
+        whole, dataset = log_and_dataset(log if parts is None else parts.read(), features)
+        return LogParts.of(whole), dataset
+    if features is not None:
+        raise SettingsError(
+            f"{parts.sharded.folder}: a log in shards has its features beside it; give them when "
+            "it is reduced"
+        )
+    return parts, None
 
 
 def _of_shard(shard: Shard) -> LogPart:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Literal
 
 from dualrank.clicks.models.counting import require_skips
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
-from dualrank.data.inputs import log_and_dataset
+from dualrank.data.log_parts import parts_and_dataset
+from dualrank.data.shards.shard_sample import sample_shards
+from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.dual_estimate import check_refits, estimate_by_dual_learning
 from dualrank.learning.likelihood_estimate import estimate_by_likelihood
@@ -17,6 +20,7 @@ from dualrank.learning.regression_em import estimate_by_regression_em
 from dualrank.propensity.bootstrap import RESAMPLES
 from dualrank.propensity.estimators import ESTIMATORS, Estimator, estimate, require_shuffled
 from dualrank.propensity.grouped_clicks import GroupedClicks
+from dualrank.propensity.grouped_parts import grouped_clicks
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.ranker import RankerSettings
 from dualrank.settings import TrainingSettings, settings_with
@@ -37,7 +41,7 @@ class Estimates:
 
 
 def estimate_propensities(
-    log: ClickLog | Any,
+    log: ClickLog | ShardedLog | Any,
     dataset: Dataset | Any | None = None,
     *,
     methods: Sequence[str | Estimator] | None = None,
@@ -56,38 +60,59 @@ def estimate_propensities(
     `ranker` is what regression-EM (by default linear), dual learning and likelihood (by default a
     network) score documents with. `settings` are for the latter, or given directly (`steps=500`);
     `refits` are for the intervals of dual learning. Log and features may be files or data frames.
+
+    A log in shards is counted one shard after the other. Methods that train, with the features
+    beside the shards, look at as many whole shards as fit into memory, and say in
+    `details["looked_at"]` at how many.
     """
     settings = settings_with(settings or TrainingSettings(seed=seed), options)
-    log, dataset = log_and_dataset(log, dataset)
+    parts, dataset = parts_and_dataset(log, dataset)
     for method in methods or ():
         if isinstance(method, str) and method not in METHODS:
             raise SettingsError(f"there is no estimator {method!r}; there are {', '.join(METHODS)}")
     check_refits(refits)
-    if log.lists.depth < 2:
+    if parts.depth < 2:
         raise DataError("the lists show one position only; there is no examination to compare")
-    require_skips(log)
-    if dataset is not None:
-        dataset = dataset.filled()
-    grouped = GroupedClicks.of(log, over, seed)
+    require_skips(parts)
+    grouped = grouped_clicks(parts, over, seed)
     estimates = Estimates()
+
+    @cache
+    def to_train_on() -> tuple[ClickLog, Dataset, str | None]:
+        """Clicks and features, and how much of a log in shards they are."""
+        if parts.sharded is None and dataset is not None:
+            return parts.read(), dataset.filled(), None
+        if parts.sharded is None or parts.sharded.feature_count is None:
+            raise DataError("it needs the features of the documents")
+        some = sample_shards(parts.sharded)
+        assert some.dataset is not None
+        return some.log, some.dataset.filled(), None if some.is_whole else some.sentence
 
     def find(method: str | Estimator) -> Propensity:
         if not isinstance(method, str) or method in ESTIMATORS:
             if method == "randomisation" and methods is None:
                 require_shuffled(grouped)
             return estimate(grouped, method, resamples=resamples, seed=seed)
-        if dataset is None:
-            raise DataError("it needs the features of the documents")
+        clicked, features, looked_at = to_train_on()
+        found = train(str(method), clicked, features)
+        if looked_at is None:
+            return found
+        return replace(found, details={**found.details, "looked_at": looked_at})
+
+    def train(method: str, clicked: ClickLog, features: Dataset) -> Propensity:
         if method == "regression-em":
+            some = grouped
+            if not isinstance(some, GroupedClicks):
+                some = GroupedClicks.of(clicked, over, seed)
             return estimate_by_regression_em(
-                grouped, dataset, ranker=ranker, resamples=resamples, seed=seed
+                some, features, ranker=ranker, resamples=resamples, seed=seed
             )
         if method in LIKELIHOODS:
             return estimate_by_likelihood(
-                log, dataset, str(method), ranker=ranker, settings=settings, progress=progress
+                clicked, features, method, ranker=ranker, settings=settings, progress=progress
             )
         return estimate_by_dual_learning(
-            log, dataset, ranker=ranker, settings=settings, refits=refits, progress=progress
+            clicked, features, ranker=ranker, settings=settings, refits=refits, progress=progress
         )
 
     for method in METHODS if methods is None else dict.fromkeys(methods):

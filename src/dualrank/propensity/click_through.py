@@ -23,6 +23,4 @@ def click_through(grouped: Grouped) -> Evidence:
     clicks, shown = grouped.total(lambda part: (part.clicks_by_group, part.shown_by_group))
     impressions = shown.sum(axis=0).astype(np.int64)
     sums = np.stack([clicks, shown], axis=1)
-    return Evidence(
-        "click-through", sums, log_ratio, impressions, partial(unclicked, impressions)
-    )
+    return Evidence("click-through", sums, log_ratio, impressions, partial(unclicked, impressions))

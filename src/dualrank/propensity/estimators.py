@@ -52,8 +52,8 @@ def estimate(
     `method` is one of `ESTIMATORS`, or a function of your own from counted clicks to `Evidence`;
     one that needs more than clicks gets it by `functools.partial`. A log that is counted already
     (`GroupedClicks.of`) is not counted again. A log in shards is counted one shard after the other,
-    by functions that ask for sums (`grouped.total`). Where the log does not determine even the second
-    position, the error says why.
+    by functions that ask for sums (`grouped.total`). Where the log does not determine even the
+    second position, the error says why.
     """
     if isinstance(method, str):
         if method not in ESTIMATORS:
@@ -61,8 +61,11 @@ def estimate(
                 f"there is no estimator {method!r}; there are {', '.join(ESTIMATORS)}"
             )
         method = ESTIMATORS[method]
-    counted = isinstance(log, GroupedClicks | GroupedParts)
-    grouped = log if counted else grouped_clicks(log, seed=seed)
+    grouped: Grouped
+    if isinstance(log, GroupedClicks | GroupedParts):
+        grouped = log
+    else:
+        grouped = grouped_clicks(log, seed=seed)
     return with_intervals(method(grouped), grouped, resamples=resamples, seed=seed)
 
 

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.clicks.models.counting import MOST_SESSIONS
+from dualrank.clicks.models.counting import MOST_SESSIONS, tally
 from dualrank.data.click_log import ClickLog
 from dualrank.data.lists import RankedLists
 from dualrank.data.log_parts import LogPart, LogParts, PairSums
@@ -116,17 +116,21 @@ def grouped_clicks(
     seed: int = 0,
 ) -> Grouped:
     """Count a log by groups, in one piece where it is in memory anyway."""
-    if isinstance(log, ClickLog):
-        return GroupedClicks.of(log, over, seed)
-    return GroupedParts.of(LogParts.of(log), over, seed)
+    parts = LogParts.of(log)
+    if parts.sharded is None:
+        return GroupedClicks.of(parts.read(), over, seed)
+    return GroupedParts.of(parts, over, seed)
 
 
 class SummedClicks(GroupedClicks):
     """A part of which an engine has summed the pairs: its lists are counted if somebody asks."""
 
-    def __init__(
-        self, part: LogPart, sums: PairSums, groups: int, seed: int, before: int
-    ) -> None:
+    _part: LogPart
+    _sums: PairSums
+    _seed: int
+    _before: int
+
+    def __init__(self, part: LogPart, sums: PairSums, groups: int, seed: int, before: int) -> None:
         own = {"_part": part, "_sums": sums, "_seed": seed, "_before": before}
         # A frozen value is filled by its own methods only.
         self.__dict__.update(own, group_count=groups, over="queries")
@@ -190,7 +194,7 @@ class SummedClicks(GroupedClicks):
     def _by_group(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         shape = self.group_count, self.depth
         place = self.cells.group.astype(np.int64) * self.depth + self.cells.position
-        return np.bincount(place, values, shape[0] * shape[1]).reshape(shape)
+        return tally(place, values, shape[0] * shape[1]).reshape(shape)
 
     @cached_property
     def cells(self) -> Cells:

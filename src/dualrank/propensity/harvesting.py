@@ -43,9 +43,7 @@ NEWTON_STEPS = 50
 TOLERANCE = 1e-9
 
 
-def harvest(
-    grouped: Grouped, way: Way = "all-pairs", weights: Weights = "harmonic"
-) -> Evidence:
+def harvest(grouped: Grouped, way: Way = "all-pairs", weights: Weights = "harmonic") -> Evidence:
     """The sums of one way of harvesting, per group."""
     partners = _partners(grouped.depth, way)
 

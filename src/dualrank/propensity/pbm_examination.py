@@ -57,7 +57,7 @@ def position_based_model(grouped: Grouped) -> Evidence:
         if grouped.over == "queries":
             curvature = found.curvature(found.cells.group, groups)
         else:
-            # A document's sessions are in all groups, its curvature in none: each has an equal part.
+            # A document's sessions are in all groups, its curvature in none: equal parts for each.
             at_once = found.curvature(np.zeros_like(found.document), 1)
             curvature = np.repeat(at_once / groups, groups, axis=0)
         support = np.bincount(cells.position, cells.impressions, depth).astype(np.int64)
@@ -110,9 +110,7 @@ def _climbed(grouped: Grouped, connected: NDArray[np.bool_], start: Floats) -> P
     parts = KeptCounts(grouped, count)
     attraction = []
     for counts in parts:
-        examined = counts.per_pair(
-            (counts.clicks + counts.skips) * examination[counts.cell]
-        )
+        examined = counts.per_pair((counts.clicks + counts.skips) * examination[counts.cell])
         clicks = counts.per_pair(counts.clicks)
         attraction.append(np.minimum(clicks / examined, 0.99))
     first = ProductFit(attraction, examination, Climb())

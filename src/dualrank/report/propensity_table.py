@@ -51,6 +51,11 @@ def estimates_notes(estimates: Estimates, depth: int) -> list[str]:
         if "ends" in found.details
     }
     notes += ends.values()
+    notes += [
+        f"{method}: {found.details['looked_at']}."
+        for method, found in estimates.found.items()
+        if "looked_at" in found.details
+    ]
     notes += [f"{method}: not estimated, {why}." for method, why in estimates.refused.items()]
     if depth > POSITIONS:
         notes.append(f"Positions {POSITIONS + 1} to {depth} are in the files and the JSON.")

@@ -38,7 +38,9 @@ class ClickChain(ClickModel):
         parts = KeptCounts(log, lambda part: ChainCounts.of_documents(part.log))
         prior = self.prior.at(click_through(log))
         trials = (counts.until_last_click() for counts in parts)
-        start = [(prior.estimate(each.clicks, each.trials),) for each in trials]
+        start: list[tuple[Floats, ...]] = [
+            (prior.estimate(each.clicks, each.trials),) for each in trials
+        ]
         found, path = climb(
             lambda now: _step(parts, prior, now), Parameters(start, (START,)), self.em
         )
@@ -68,9 +70,7 @@ def _after_click(relevance: Floats, tau: Floats) -> Floats:
     return tau[1] * (1 - relevance) + tau[2] * relevance
 
 
-def _step(
-    parts: Sequence[ChainCounts], prior: Beta, now: Parameters
-) -> tuple[Parameters, float]:
+def _step(parts: Sequence[ChainCounts], prior: Beta, now: Parameters) -> tuple[Parameters, float]:
     """One iteration; a click found something relevant (R) or not, which decides between τ₂ and τ₃.
 
     P(R | went on) = τ₃ r / h,   P(R | stopped) = (1 − τ₃) r / (1 − h),   h = τ₂ (1 − r) + τ₃ r

@@ -164,7 +164,9 @@ class ClickModel(ABC):
         mean = np.divide(surprise, sessions, out=np.full(depth, np.nan), where=sessions > 0)
         return Perplexity(np.exp(mean))
 
-    def log_likelihood_of_rows(self, log: ClickLog | LogParts, part: LogPart | None = None) -> Floats:
+    def log_likelihood_of_rows(
+        self, log: ClickLog | LogParts, part: LogPart | None = None
+    ) -> Floats:
         """The log probability of the clicks and skips of one session of every row of a log.
 
         Of a log in parts, those of one of them.

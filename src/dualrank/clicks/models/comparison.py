@@ -134,9 +134,7 @@ def _values(perplexity: Perplexity) -> tuple[float | None, ...]:
     return tuple(None if np.isnan(p) else float(p) for p in perplexity.per_rank)
 
 
-def hold_out_value(
-    log: ClickLog | LogParts, column: str, value: str
-) -> tuple[LogParts, LogParts]:
+def hold_out_value(log: ClickLog | LogParts, column: str, value: str) -> tuple[LogParts, LogParts]:
     """Split sessions by a column: those of other values to fit on, those of `value` to judge by."""
     parts = LogParts.of(log)
     names = parts.parts[0].log.column(column).names
@@ -149,18 +147,14 @@ def hold_out_value(
     def rows(held: bool) -> Callable[[LogPart], ClickLog]:
         def chosen(part: LogPart) -> ClickLog:
             clicked = part.log
-            return clicked.take_rows(
-                np.flatnonzero((clicked.column(column).codes == code) == held)
-            )
+            return clicked.take_rows(np.flatnonzero((clicked.column(column).codes == code) == held))
 
         return chosen
 
     return parts.changed(rows(False)), parts.changed(rows(True))
 
 
-def hold_out(
-    log: ClickLog | LogParts, share: float, seed: int
-) -> tuple[LogParts, LogParts]:
+def hold_out(log: ClickLog | LogParts, share: float, seed: int) -> tuple[LogParts, LogParts]:
     """Split sessions at random: those to fit on, and a share to judge by."""
     if not 0 < share < 1:
         raise SettingsError(f"the share of sessions held out is between 0 and 1, not {share}")

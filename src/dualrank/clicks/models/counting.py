@@ -100,6 +100,11 @@ def rank_sums(log: LogParts) -> tuple[Floats, Floats]:
     return clicks, shown
 
 
+def pairs_shown(log: LogParts) -> int:
+    """How many pairs were displayed."""
+    return sum(int((PairTrials.of(part).trials > 0).sum()) for part in log)
+
+
 def own(array: NDArray[Any]) -> NDArray[Any]:
     """An array in memory of its own, where it is mapped: kernels take no others."""
     return array if array.flags.writeable else np.array(array)

@@ -49,7 +49,9 @@ class DependentClick(ClickModel):
         continuation = HALF.estimate(went_on, went_on + last)
         if not self.exact:
             return rates_of_pairs(log, trials, prior, {"continuation": continuation})
-        start = [(prior.estimate(each.clicks, each.trials),) for each in trials]
+        start: list[tuple[Floats, ...]] = [
+            (prior.estimate(each.clicks, each.trials),) for each in trials
+        ]
         found, path = climb(
             lambda now: _step(parts, prior, now), Parameters(start, (continuation,)), self.em
         )
@@ -78,9 +80,7 @@ class ExactDependentClick(DependentClick):
     exact = True
 
 
-def _step(
-    parts: Sequence[ChainCounts], prior: Beta, now: Parameters
-) -> tuple[Parameters, float]:
+def _step(parts: Sequence[ChainCounts], prior: Beta, now: Parameters) -> tuple[Parameters, float]:
     (continuation,) = now.shared
     objective = HALF.log_density(continuation)
     pairs = list[tuple[Floats, ...]]()

@@ -138,10 +138,9 @@ class FittedParts:
             return parts[0]
         pairs = {
             name: PairParameter(
-                *(
-                    np.concatenate([getattr(part.pairs[name], each) for part in parts])
-                    for each in ("values", "low", "high")
-                ),
+                np.concatenate([part.pairs[name].values for part in parts]),
+                np.concatenate([part.pairs[name].low for part in parts]),
+                np.concatenate([part.pairs[name].high for part in parts]),
                 unseen,
             )
             for name, unseen in self.unseen.items()
@@ -208,7 +207,10 @@ class Layout:
 
 def _names(catalogue: Catalogue, pairs: NDArray[np.intp]) -> dict[str, pa.Array]:
     queries = catalogue.query_ids[catalogue.query_of_document[pairs]]
-    return {"query_id": pa.array(queries), "doc_id": pa.array(catalogue.doc_ids[pairs])}
+    return {
+        "query_id": pa.array(queries, pa.string()),
+        "doc_id": pa.array(catalogue.doc_ids[pairs], pa.string()),
+    }
 
 
 def _keys(catalogue: Catalogue) -> pa.Array:

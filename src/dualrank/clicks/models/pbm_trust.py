@@ -78,9 +78,11 @@ class TrustBias(ClickModel):
 
 def _start(parts: Sequence[ProductCounts]) -> Parameters:
     """Ranks at their click-through where γ is a third, and pairs by how they compare to that."""
-    clicks = sum(counts.per_cell(counts.clicks) for counts in parts)
-    shows = sum(counts.per_cell(counts.clicks + counts.skips) for counts in parts)
-    through: Floats = (clicks + 0.5) / (shows + 1)
+    clicks, shows = np.zeros(parts[0].cells), np.zeros(parts[0].cells)
+    for counts in parts:
+        clicks += counts.per_cell(counts.clicks)
+        shows += counts.per_cell(counts.clicks + counts.skips)
+    through = (clicks + 0.5) / (shows + 1)
     pairs = list[tuple[Floats, ...]]()
     for counts in parts:
         expected = counts.per_pair((counts.clicks + counts.skips) * through[counts.cell])
@@ -89,9 +91,7 @@ def _start(parts: Sequence[ProductCounts]) -> Parameters:
     return Parameters(pairs, _Trust(np.minimum(2 * through, 0.95), 0.5 * through))
 
 
-def _step(
-    parts: Sequence[ProductCounts], prior: Beta, now: Parameters
-) -> tuple[Parameters, float]:
+def _step(parts: Sequence[ProductCounts], prior: Beta, now: Parameters) -> tuple[Parameters, float]:
     """One iteration; hidden is whether the document was relevant.
 
     P(relevant | click) = γ a / p,   P(relevant | skip) = γ (1 − a) / (1 − p),   p = P(click)
@@ -126,9 +126,7 @@ def _widest(trust: _Trust) -> tuple[float, float]:
     return float(min(ends.min(axis=0).max(), 0.0)), float(max(ends.max(axis=0).min(), 1.0))
 
 
-def _evidence(
-    counts: ProductCounts, gamma: Floats, trust: _Trust, unseen: float
-) -> PairParameter:
+def _evidence(counts: ProductCounts, gamma: Floats, trust: _Trust, unseen: float) -> PairParameter:
     """γ with the Fisher information Σ n (a − b)² / (p (1 − p))."""
     a, b = trust.relevant[counts.cell], trust.irrelevant[counts.cell]
     p = np.clip(b + (a - b) * gamma[counts.pair], 1e-6, 1 - 1e-6)
