@@ -10,6 +10,7 @@ import typer
 
 from dualrank.cli.options import Without
 from dualrank.cli.outputs import DIAGNOSIS
+from dualrank.cli.sharded_input import open_shards
 from dualrank.cli.terminal import (
     Json,
     Log,
@@ -51,17 +52,22 @@ def diagnose(
     """Say whether a log is good enough to learn from, and by which correction.
 
     Each point has a number, its meaning, and what to do; the verdict stands on top. With --features
-    two small rankers are trained to see whether joint learning is right on this log.
+    two small rankers are trained to see whether joint learning is right on this log. A log in
+    shards has its features beside it; what does not add up over shards looks at as many as fit into
+    1 GiB, and the verdict says at how many.
 
     Example: dualrank diagnose clicks.parquet --features data/train.txt --out diagnosis/
     """
     from dualrank.diagnostics.diagnosis import diagnose as ask
     from dualrank.report import diagnosis_sheet, write_diagnosis
 
-    dataset = None if features is None else open_features(features)
-    click_log = open_log(log, dataset, options)
+    parts = open_shards(log, options)
+    # Beside shards further features are refused, before they are read.
+    dataset = None if features is None or parts is not None else open_features(features)
+    click_log = open_log(log, dataset, options) if parts is None else parts
     with one_bar("diagnosing") as report:
-        diagnosis = ask(click_log, dataset, seed=seed, progress=report)
+        given = dataset if parts is None else features
+        diagnosis = ask(click_log, given, seed=seed, progress=report)
     written = [] if out is None else write_diagnosis(diagnosis, out, Path(log).name)
     if as_json:
         print_json(diagnosis.to_dict())

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from dualrank.certainty import alarm_errors, seen
 from dualrank.data.click_log import ClickLog
+from dualrank.data.log_parts import LogParts
 
 # Enough for a ratio of 2 to be seen.
 FEWEST_EXPECTED = 30
@@ -99,14 +100,19 @@ class Dependence:
     """Whether lists have gaps, so that it is not known what was clicked above a document."""
 
     @classmethod
-    def of(cls, log: ClickLog) -> Dependence:
-        """Count a log."""
-        sums = co_clicks(log)
+    def of(cls, log: ClickLog | LogParts) -> Dependence:
+        """Count a log, one part after the other."""
+        parts = LogParts.of(log)
+        sums, partial = np.zeros((3, parts.depth, parts.depth)), False
+        for part in parts:
+            clicked = part.log
+            sums += co_clicks(clicked)
+            partial = partial or bool(clicked.lists.have_gaps.any())
         first, further = (
             Ratio(*(float(each[rows].sum()) for each in sums))
             for rows in (np.s_[:1, 1:], np.s_[1:, 2:])
         )
-        return cls(first, further, bool(log.lists.have_gaps.any()))
+        return cls(first, further, partial)
 
     @property
     def ends_sessions(self) -> bool:

@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 
 from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.point import Point, Question
+from dualrank.propensity.grouped_clicks import GroupedClicks, Sums
 from dualrank.propensity.harvesting import interventional_sums
 from dualrank.propensity.propensity import Propensity
 
@@ -24,21 +25,20 @@ WIDE, USELESS = 2.0, 4.0
 
 def connectivity(facts: LogFacts) -> Point:
     """The graph of positions: its parts, and how much of the log stands behind its edges."""
-    grouped = facts.grouped
-    cells, moved = grouped.cells, grouped.cells.moved
-    sums = interventional_sums(moved, grouped.group_count).sum(axis=0)
+    grouped = facts.counted
+    sums, pairs_of, impressions_of = grouped.total(_count)
     # Two positions are joined by documents that were clicked at both.
     joined = (sums > 0) & (sums.T > 0)
     count, part_of = connected_components(joined, directed=False)
     parts = [np.flatnonzero(part_of == each) for each in range(count)]
     parts = [part for part in parts if grouped.impressions[part].any()]
     apart = sorted(int(k) + 1 for part in parts if 0 not in part for k in part)
-    pairs, moved_pairs = (len(np.unique(each.document)) for each in (cells, moved))
+    pairs, moved_pairs = map(int, pairs_of)
     width = interval_width(facts.harvested)
     numbers = {
         "pairs": pairs,
         "share_of_pairs_at_two_positions": moved_pairs / pairs,
-        "share_of_impressions_of_such_pairs": moved.impressions.sum() / cells.impressions.sum(),
+        "share_of_impressions_of_such_pairs": impressions_of[1] / impressions_of[0],
         "edges": [f"{a + 1}-{b + 1}" for a, b in np.argwhere(np.triu(joined, 1))],
         "parts": [[int(k) + 1 for k in part] for part in parts],
         "positions_apart": apart,
@@ -68,6 +68,16 @@ def connectivity(facts: LogFacts) -> Point:
         "good",
         f"{seen}, and connect all {len(joined)} positions: examination can be read off the clicks "
         "alone.",
+    )
+
+
+def _count(part: GroupedClicks) -> Sums:
+    """Sums of harvesting, and pairs and impressions: of all, and of those at several positions."""
+    cells, moved = part.cells, part.cells.moved
+    return (
+        interventional_sums(moved, part.group_count).sum(axis=0),
+        np.array([len(np.unique(each.document)) for each in (cells, moved)]),
+        np.array([each.impressions.sum() for each in (cells, moved)]),
     )
 
 

@@ -10,7 +10,9 @@ from typing import Any
 from dualrank.clicks.models.counting import require_skips
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
-from dualrank.data.inputs import log_and_dataset
+from dualrank.data.log_parts import parts_and_dataset
+from dualrank.data.shards.shard_sample import BUDGET, ShardSample, sample_shards
+from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.diagnostics.agreement import curves
 from dualrank.diagnostics.click_dependence import click_dependence
 from dualrank.diagnostics.confounding import confounding
@@ -43,6 +45,8 @@ POINTS: tuple[Callable[[LogFacts], Point], ...] = (
     drift,
     traffic,
 )
+ADDED_UP = "connectivity, independent clicks, sample and traffic"
+"""The points that are sums over all shards."""
 # Training takes as long as this many other points.
 TRAINING = 30
 
@@ -54,6 +58,8 @@ class Diagnosis:
     verdict: Verdict
     reasons: tuple[str, ...]
     points: tuple[Point, ...]
+    looked_at: str | None = None
+    """Of a log in shards that does not fit into memory, how much of it which points saw."""
 
     def __getitem__(self, name: str) -> Point:
         """A point by its name."""
@@ -80,23 +86,29 @@ class Diagnosis:
 
 
 def diagnose(
-    log: ClickLog | Any,
+    log: ClickLog | ShardedLog | Any,
     dataset: Dataset | Any | None = None,
     *,
     trained: TrainedPair | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    budget: int = BUDGET,
 ) -> Diagnosis:
     """Ask every question of a log; with the features of its documents, also those about learning.
 
     Both may be files or data frames.
+    A log in shards has its features beside it. Points that add up count all of it, shard by shard;
+    the others look at as many whole shards as fit into `budget` bytes, which are a random sample of
+    the queries, and `looked_at` of the result says at how many.
     These compare two rankers: those that were `trained` on the log already, or else two small ones
     that are trained for the purpose. `progress` hears what is done and how much there is.
     """
-    log, dataset = log_and_dataset(log, dataset)
-    if log.lists.depth < 2:
+    parts, dataset = parts_and_dataset(log, dataset)
+    if parts.depth < 2:
         raise DataError("the lists show one position only; there is no position bias to correct")
-    require_skips(log)
+    require_skips(parts)
+    some = None if parts.sharded is None else sample_shards(parts.sharded, budget)
+    log, dataset = (parts.read(), dataset) if some is None else (some.log, some.dataset)
     if dataset is not None and log.lists.documents.max() >= dataset.document_count:
         raise DataError(
             f"the log shows document {log.lists.documents.max()}, but there are features of "
@@ -115,7 +127,8 @@ def diagnose(
         elif progress:
             progress(done + TRAINING * step // steps, total)
 
-    facts = LogFacts(log, dataset, seed, training, trained)
+    sampled = some is not None and not some.is_whole
+    facts = LogFacts(log, dataset, seed, training, trained, parts if sampled else None)
     points = []
     for ask in POINTS:
         points.append(ask(facts))
@@ -123,4 +136,13 @@ def diagnose(
         if progress:
             progress(done, total)
     judgement = judge({point.name: point for point in points}, facts.plan_swaps)
-    return Diagnosis(judgement.verdict, judgement.reasons, tuple(points))
+    looked_at = None if some is None or some.is_whole else _looked_at(some)
+    return Diagnosis(judgement.verdict, judgement.reasons, tuple(points), looked_at)
+
+
+def _looked_at(some: ShardSample) -> str:
+    found = f"{some.sentence[0].upper()}{some.sentence[1:]}"
+    return (
+        f"{found}, a random sample of the queries; {ADDED_UP}, and the raw and harvested curves, "
+        "count all of them."
+    )

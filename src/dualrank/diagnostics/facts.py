@@ -10,11 +10,13 @@ from dualrank.certainty import ALARM, alarm_errors
 from dualrank.clicks.dependence import Dependence
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
+from dualrank.data.log_parts import LogParts
 from dualrank.diagnostics.feature_worth import FeatureWorth, feature_worth
 from dualrank.diagnostics.trained_pair import TrainedPair, train_pair
 from dualrank.errors import DataError
 from dualrank.propensity.estimators import Estimator, estimate
 from dualrank.propensity.grouped_clicks import GroupedClicks
+from dualrank.propensity.grouped_parts import Grouped, grouped_clicks
 from dualrank.propensity.propensity import Propensity
 from dualrank.propensity.swap_plan import SwapPlan
 from dualrank.propensity.swap_planning import plan_of
@@ -27,7 +29,8 @@ class LogFacts:
     """A log, the features of its documents where there are any, and what is derived from both.
 
     `given` are rankers that were trained on it already; without them two small ones are trained,
-    and `progress` hears of it.
+    and `progress` hears of it. Where `log` is what fits into memory of a log in shards, `whole` is
+    all of it, of which sums are taken one shard after the other.
     """
 
     log: ClickLog
@@ -35,10 +38,21 @@ class LogFacts:
     seed: int = 0
     progress: Progress | None = None
     given: TrainedPair | None = None
+    whole: LogParts | None = None
+
+    @cached_property
+    def parts(self) -> LogParts:
+        """All sessions there are, for sums that add up."""
+        return LogParts.of(self.log) if self.whole is None else self.whole
+
+    @cached_property
+    def counted(self) -> Grouped:
+        """All sessions there are, cut into groups that can be resampled, for sums that add up."""
+        return self.grouped if self.whole is None else grouped_clicks(self.whole, seed=self.seed)
 
     @cached_property
     def grouped(self) -> GroupedClicks:
-        """The log cut into groups of queries (or sessions) that can be resampled."""
+        """The log in memory cut into groups of queries (or sessions) that can be resampled."""
         return GroupedClicks.of(self.log, seed=self.seed)
 
     @cached_property
@@ -49,17 +63,17 @@ class LogFacts:
     @cached_property
     def dependence(self) -> Dependence:
         """Whether the clicks of a session depend on each other."""
-        return Dependence.of(self.log)
+        return Dependence.of(self.parts)
 
     @cached_property
     def raw(self) -> Propensity | str:
         """Click-through by position, or why there is no such curve."""
-        return self._curve("click-through")
+        return _curve(self.counted, "click-through")
 
     @cached_property
     def harvested(self) -> Propensity | str:
         """Examination from documents that were seen at several positions, or why there is none."""
-        return self._curve("harvest-all-pairs")
+        return _curve(self.counted, "harvest-all-pairs")
 
     @cached_property
     def trained(self) -> TrainedPair | str:
@@ -94,7 +108,7 @@ class LogFacts:
         """Examination as dual learning sees it, or why there is none."""
         if isinstance(self.trained, str):
             return self.trained
-        return self._curve(self.trained.examination)
+        return _curve(self.grouped, self.trained.examination)
 
     @cached_property
     def believed(self) -> Propensity | None:
@@ -106,13 +120,19 @@ class LogFacts:
 
     def plan_swaps(self) -> SwapPlan | None:
         """How swaps would tell the curve; nothing where the log has too few clicks to plan them."""
+        harvested, times = self.harvested, 1.0
+        if self.whole is not None:
+            # Intervals of all shards say nothing of how queries differ in some of them.
+            harvested = _curve(self.grouped, "harvest-all-pairs")
+            times = self.whole.sessions / self.log.sessions
         try:
-            return plan_of(self.log, self.grouped, self.harvested)
+            return plan_of(self.log, self.grouped, harvested, times=times)
         except DataError:
             return None
 
-    def _curve(self, method: str | Estimator) -> Propensity | str:
-        try:
-            return estimate(self.grouped, method)
-        except DataError as error:
-            return str(error)
+
+def _curve(grouped: Grouped, method: str | Estimator) -> Propensity | str:
+    try:
+        return estimate(grouped, method)
+    except DataError as error:
+        return str(error)

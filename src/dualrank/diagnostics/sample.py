@@ -14,8 +14,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.clicks.models.counting import rank_sums
 from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.point import Point, Question, Status, worst
+from dualrank.propensity.grouped_clicks import shown_queries
 
 NAME = "sample"
 # Measured on generated web search data: with 30,000 sessions corrected rankers end well below naive
@@ -29,14 +31,20 @@ HEAVY_SHARE = 0.25
 
 def sample(facts: LogFacts) -> Point:
     """Sessions, clicks, and what is left of them under the weights that are believed."""
-    log, believed = facts.log, facts.believed
-    clicks = facts.grouped.clicks.sum(axis=0).astype(np.float64)
+    believed, sessions = facts.believed, facts.parts.sessions
+    clicks, _ = rank_sums(facts.parts)
     total = clicks.sum()
-    quiet = float(log.counts[~log.clicks.any(axis=1)].sum() / log.sessions)
+    queries = lists = silent = 0
+    for part in facts.parts:
+        log = part.log
+        queries += len(shown_queries(log))
+        lists += int((log.sessions_per_list > 0).sum())
+        silent += int(log.counts[~log.clicks.any(axis=1)].sum())
+    quiet = silent / sessions
     numbers: dict[str, object] = {
-        "sessions": log.sessions,
-        "queries": len(np.unique(log.lists.queries[log.list_of])),
-        "lists": int((log.sessions_per_list > 0).sum()),
+        "sessions": sessions,
+        "queries": queries,
+        "lists": lists,
         "clicks": int(total),
         "compares_documents": facts.compares,
         "share_of_sessions_without_clicks": quiet,
@@ -45,13 +53,13 @@ def sample(facts: LogFacts) -> Point:
     if total == 0:
         return asked.answer(
             "failed",
-            f"None of the {log.sessions:,} sessions has a click.",
+            f"None of the {sessions:,} sessions has a click.",
             "Look at how clicks are logged.",
         )
     status: Status = "good"
-    if log.sessions < ENOUGH_SESSIONS:
-        status = "failed" if log.sessions < TOO_FEW_SESSIONS else "warning"
-    said = f"{log.sessions:,} sessions, {quiet:.0%} without a click, have {int(total):,} clicks"
+    if sessions < ENOUGH_SESSIONS:
+        status = "failed" if sessions < TOO_FEW_SESSIONS else "warning"
+    said = f"{sessions:,} sessions, {quiet:.0%} without a click, have {int(total):,} clicks"
     advice = ""
     if status != "good":
         said += f": below about {ENOUGH_SESSIONS:,} sessions corrections overfit"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from dualrank.certainty import alarm_errors
+from dualrank.clicks.models.counting import rank_sums
 from dualrank.data.click_log import ClickLog
 from dualrank.diagnostics.facts import LogFacts
 from dualrank.diagnostics.point import Point, Question, Status, worst
@@ -25,17 +26,19 @@ SHORTEST = 5
 
 def traffic(facts: LogFacts) -> Point:
     """All three habits; the worst decides."""
-    log = facts.log
-    clicks = float(facts.grouped.clicks.sum())
+    sessions, clicks = facts.parts.sessions, float(rank_sums(facts.parts)[0].sum())
     if clicks == 0:
         return Question(NAME).answer("good", "There are no clicks that anybody could have made up.")
-    all_sessions, all_clicks = clicks_everything(log)
-    last, neighbours = clicks_only_last(log)
+    sums = np.zeros(4)
+    for part in facts.parts:
+        log = part.log
+        sums += [*clicks_everything(log), *clicks_only_last(log)]
+    all_sessions, all_clicks, last, neighbours = map(float, sums)
     is_luck = last - neighbours < alarm_errors() * np.sqrt(last + neighbours / 2)
     excess = 0.0 if is_luck else last - neighbours
-    client, share = _largest_client(log) or (None, None)
+    client, share = _largest_client(facts.log) or (None, None)
     numbers = {
-        "share_of_sessions_that_click_everything": all_sessions / log.sessions,
+        "share_of_sessions_that_click_everything": all_sessions / sessions,
         "share_of_clicks_of_these": all_clicks / clicks,
         "sessions_with_only_the_last_rank_clicked": last,
         "suggested_by_the_two_ranks_above": neighbours,

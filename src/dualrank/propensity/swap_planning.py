@@ -102,8 +102,13 @@ def plan_of(
     precision: float = PRECISION,
     share: float = SHARE,
     positions: int | None = None,
+    *,
+    times: float = 1.0,
 ) -> SwapPlan:
-    """The plan for a log that is counted and harvested already; see `plan_swaps`."""
+    """The plan for a log that is counted and harvested already; see `plan_swaps`.
+
+    Where the log is a sample, there are so many `times` its sessions.
+    """
     depth, cut = _planned_depth(grouped, positions)
     lists = LoggedLists.of(grouped, depth)
     reached = _precision_of(harvested, depth)
@@ -122,7 +127,7 @@ def plan_of(
         precision=precision,
         share=share,
         clicks_per_session=float(grouped.clicks.sum() / grouped.sessions.sum()),
-        sessions_per_day=sessions_per_day(log),
+        sessions_per_day=None if (daily := sessions_per_day(log)) is None else times * daily,
     )
     return SwapPlan(
         precision=precision,
@@ -131,7 +136,7 @@ def plan_of(
         curve_by="harvested" if rough else "the worst",
         known=reached,
         limit=planner.precision_of(between),
-        sessions_logged=log.sessions,
+        sessions_logged=round(times * log.sessions),
         clicks_per_session=planner.clicks_per_session,
         sessions_per_day=planner.sessions_per_day,
         designs=(planner.first_with_k(), planner.neighbours(), planner.full_shuffles()),

@@ -19,7 +19,9 @@ def diagnosis_sheet(diagnosis: Diagnosis, name: str) -> Sheet:
     """The verdict on a log of this name with its reasons, then every point."""
     return Sheet(
         f"Diagnosis of {name}",
-        verdict=(verdict_sentence(diagnosis), *diagnosis.reasons),
+        verdict=tuple(
+            filter(None, (verdict_sentence(diagnosis), *diagnosis.reasons, diagnosis.looked_at))
+        ),
         sections=(
             Section("Examination", exhibits=curves_exhibits(diagnosis)),
             Section("Points", points=diagnosis.points),
