@@ -218,3 +218,22 @@ def show():
         return Batch(documents, labels, len(labels), contexts).to(torch.device("cpu"))
 
     return show
+
+
+@pytest.fixture
+def in_shards(tmp_path):
+    """A log with the names of its documents, and the same in so many shards."""
+    from dataclasses import replace
+
+    from dualrank.data.log.reading_report import ReadingReport
+    from dualrank.data.shards.splitting import write_shards
+
+    def in_shards(log, dataset, shards=5, *, features=False):
+        clicks = int(log.clicks_per_list.sum())
+        reading = ReadingReport("the log", clicks, log.sessions, log.sessions, clicks)
+        shown = log.take_lists(np.unique(log.list_of))
+        named = replace(shown, catalogue=dataset.catalogue, reading=reading)
+        folder = tmp_path / f"log{len(list(tmp_path.iterdir()))}"
+        return named, write_shards(named, folder, shards, dataset if features else None)
+
+    return in_shards

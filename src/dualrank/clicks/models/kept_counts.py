@@ -30,16 +30,16 @@ class KeptCounts(Sequence[C], Generic[P, C]):
     """One value of `count` for every part of a log; a dataclass of arrays and plain values."""
 
     def __init__(
-        self, parts: Iterable[P], count: Callable[[P], C], *, most_bytes: int = MOST_BYTES
+        self, parts: Iterable[P], count: Callable[[P], C], *, most_bytes: int | None = None
     ) -> None:
         self._kept: list[C | _OnDisk[C]] = []
         self._scratch: ScratchFolder | None = None
-        held = 0
+        held, most = 0, MOST_BYTES if most_bytes is None else most_bytes
         for number, part in enumerate(parts):
             found = count(part)
             size = sum(array.nbytes for array in _arrays(found).values())
             # A log in one piece is in memory anyway.
-            if number and held + size > most_bytes:
+            if number and held + size > most:
                 self._kept.append(self._write(found, number))
             else:
                 held += size
