@@ -184,7 +184,7 @@ def test_a_full_disk_is_a_sentence(both, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(kept_counts.np, "save", full)
-    with pytest.raises(SettingsError, match="No space left on device.*set TMPDIR to"):
+    with pytest.raises(SettingsError, match=r"No space left on device.*set TMPDIR to"):
         KeptCounts(LogParts.of(both[1]), PairTrials.of, most_bytes=0)
 
 
