@@ -1,8 +1,13 @@
 """A log in shards holds what the log holds; damaged shards are refused in a sentence."""
 
+import errno
 import hashlib
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -314,3 +319,53 @@ def test_a_shard_with_other_names_than_documents_is_refused(sharded):
 def test_a_shard_is_mapped_and_not_read(sharded):
     arrays = [sharded.shards[0].dataset.features, sharded.shards[0].log.clicks]
     assert all(not array.flags.owndata and not array.flags.writeable for array in arrays)
+
+
+def test_a_full_disk_leaves_the_log_as_it_was(files, sharded, monkeypatch):
+    calls = []
+
+    def full_after_ten(number):
+        calls.append(number)
+        if len(calls) > 10:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("dualrank.storage.os.fsync", full_after_ten)
+    with pytest.raises(OSError, match="No space left on device"):
+        reduce_to_shards(files / "log.parquet", sharded.folder, 2)
+    assert ShardedLog.open(sharded.folder).digest == sharded.digest
+    assert not (sharded.folder / ".unfinished").exists()
+
+
+KILLED = """
+import os, signal, types
+from dualrank.data.shards import shard_writing
+from dualrank.cli.app import main
+killed = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
+shard_writing.{where} = {what}
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "what", "is_whole"),
+    [
+        ("ShardWriter.finish", "killed", True),
+        ("os", "types.SimpleNamespace(rename=killed)", False),
+    ],
+)
+def test_a_killed_writer_leaves_the_log_or_none(files, sharded, where, what, is_whole):
+    words = ["reduce", str(files / "log.parquet"), "--shards", "2", "--out", str(sharded.folder)]
+    done = subprocess.run([sys.executable, "-c", KILLED.format(where=where, what=what), *words])
+    assert done.returncode == -signal.SIGKILL
+    assert is_sharded(sharded.folder) == is_whole
+    if is_whole:
+        assert ShardedLog.open(sharded.folder).digest == sharded.digest
+    again = reduce_to_shards(files / "log.parquet", sharded.folder, 2)
+    assert len(again.shards) == 2
+    assert not (sharded.folder / ".unfinished").exists()
+
+
+def test_a_folder_that_a_killed_writer_left_is_no_log(sharded):
+    (sharded.folder / "shards.json").unlink()
+    with pytest.raises(DataError, match="a reduced log among 4 files"):
+        read_log(sharded.folder)

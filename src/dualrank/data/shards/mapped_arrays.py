@@ -19,13 +19,14 @@ from numpy.typing import DTypeLike, NDArray
 
 from dualrank.errors import DataError
 from dualrank.sentences import reason_of
+from dualrank.storage import atomic_file
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
     """Write an array, row by row."""
-    with path.open("xb") as file:
+    with atomic_file(path) as file:
         file.write(_header(array.dtype, array.shape))
-        np.ascontiguousarray(array).tofile(file)
+        file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
 def map_array(
