@@ -28,6 +28,7 @@ from dualrank.data.log.read_log import finish
 from dualrank.data.log.reading_report import ReadingReport
 from dualrank.data.log.reduction import NO_CONTEXT, reduce_log
 from dualrank.data.log.saved import is_saved
+from dualrank.data.shards.sharded_log import is_sharded
 from dualrank.decisions.interleaving_events import holds_events, rows_of_events
 from dualrank.decisions.interleaving_lists import InterleavedLists, read_lists
 from dualrank.errors import DataError, SettingsError
@@ -91,10 +92,12 @@ def read_interleaved(
     served = None if lists is None else lists
     if served is not None and not isinstance(served, InterleavedLists):
         served = read_lists(Path(served))
-    source = None if is_frame(log) else find_source(log)
-    name = "the log" if source is None else source.name
+    in_shards = is_sharded(log)
+    source = None if is_frame(log) or in_shards else find_source(log)
+    name = "the log" if is_frame(log) else str(log) if source is None else source.name
     files = source.files if source is not None else ()
-    if source is not None and source.format is PARQUET and any(is_saved(f) for f in files):
+    parquet = source is not None and source.format is PARQUET
+    if in_shards or (parquet and any(is_saved(f) for f in files)):
         raise DataError(
             f"{name}: a reduced log does not tell which arm a document was of; give the log's own "
             "files"

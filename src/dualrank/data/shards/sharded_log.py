@@ -121,7 +121,13 @@ class ShardedLog:
             self.depth * (_LIST_IN_MEMORY * shard.lists + _PATTERN_IN_MEMORY * shard.patterns)
             for shard in self.shards
         )
-        require_memory(size, f"{self.folder}: all of its shards at once")
+        alone = self.folder / shard_name(0) / LOG
+        try:
+            require_memory(size, f"{self.folder}: all of its shards at once")
+        except DataError as error:
+            raise DataError(
+                f"{error}; a shard alone is a log too, of a random sample of the queries: {alone}"
+            ) from error
         pieces, note = list[pa.Table](), dict[str, Any]()
         for shard in self.shards:
             path = str(shard.folder / LOG)
