@@ -3,11 +3,14 @@
 Run as `python -m benchmarks.sharded_estimators [--sessions 1 3 10] [--queries 20 60 200]`, in
 millions and in thousands: first more and more sessions on the lists of the same queries, then more
 and more queries with sessions in proportion. Every query has twenty documents and three rankings of
-ten, clicks are those of a dynamic Bayesian network, and logs are cut into 16 shards. Each task runs in a process of its own, which says how long it took without its start, and how much
-memory of its own (no page cache) it took beyond that. Printed are
+ten, clicks are those of a dynamic Bayesian network, and logs are cut into 16 shards. Each task runs
+in a process of its own, which says how long it took without its start, and how much memory of its
+own (no page cache) it took beyond that. Printed are
 
 - `propensity`: harvesting by all pairs, and pbm, with 400 resamples;
-- `clicks fit`: what counting takes once, and one iteration of EM, of pbm and of dbn.
+- `clicks fit`: what counting takes once, and one iteration of EM, of pbm and of dbn;
+- `diagnose`, with features, where half of the shards fit: what they were planned to take in memory,
+  and what they took.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,11 +33,14 @@ from dualrank.clicks.models.em import EM
 from dualrank.clicks.models.registry import click_model
 from dualrank.data.catalogue import Catalogue
 from dualrank.data.click_log import ClickLog
+from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
 from dualrank.data.log.reading_report import ReadingReport
 from dualrank.data.log_parts import LogParts
+from dualrank.data.shards.shard_sample import bytes_of
 from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.data.shards.splitting import write_shards
+from dualrank.diagnostics.diagnosis import diagnose
 from dualrank.propensity.estimators import estimate
 
 CANDIDATES, RANKINGS, DEPTH, SHARDS = 20, 3, 10, 16
@@ -72,6 +78,13 @@ def logged(queries: int, sessions: int) -> ClickLog:
     clicked = int(whole.clicks_per_list.sum())
     reading = ReadingReport("made up", sessions * DEPTH, sessions, sessions, clicked)
     return ClickLog(lists, whole.list_of, whole.clicks, whole.counts, {}, catalogue, reading)
+
+
+def featured(queries: int) -> Dataset:
+    """33 features of all documents, which tell nothing."""
+    documents = queries * CANDIDATES
+    features = np.random.default_rng(1).normal(size=(documents, 33)).astype(np.float32)
+    return Dataset.from_arrays(features, np.repeat(np.arange(queries), CANDIDATES))
 
 
 @contextmanager
@@ -130,18 +143,29 @@ def iterated(model: str) -> Callable[[LogParts], dict[str, float]]:
     return task
 
 
+def diagnosed(parts: LogParts) -> dict[str, float]:
+    """The task of a diagnosis that looks at half of the shards."""
+    assert parts.sharded is not None
+    shards = parts.sharded.shards
+    room = sum(map(bytes_of, shards[: len(shards) // 2]))
+    with measured() as found:
+        diagnose(parts, budget=room)
+    return {**found, "planned": room / 1e6}
+
+
 TASKS = {
     "harvesting": estimated("harvest-all-pairs"),
     "pbm": estimated("pbm"),
     "pbm model": iterated("pbm"),
     "dbn model": iterated("dbn"),
 }
+WITH_FEATURES = {"diagnosis": diagnosed}
 
 
-def run(folder: Path) -> dict[str, dict[str, float]]:
-    """Every task on a log, each in a process of its own."""
+def run(folder: Path, tasks: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Some tasks on a log, each in a process of its own."""
     found = {}
-    for task in TASKS:
+    for task in tasks:
         command = [sys.executable, "-m", "benchmarks.sharded_estimators", "--task", task]
         done = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=True)
         found[task] = json.loads(done.stdout)
@@ -158,7 +182,7 @@ def table(sizes: list[tuple[int, int]]) -> None:
     for queries, sessions in sizes:
         with tempfile.TemporaryDirectory() as scratch:
             sharded = write_shards(logged(queries, sessions), Path(scratch) / "log", SHARDS)
-            found = run(sharded.folder)
+            found = run(sharded.folder, TASKS)
             shards = sharded.shards
             pairs = sum(len(np.unique(shard.pair_counts[:, 0])) for shard in shards)
             places = sum(shard.pairs_at_places for shard in shards)
@@ -176,25 +200,45 @@ def table(sizes: list[tuple[int, int]]) -> None:
         )
 
 
+def diagnosis_table(sizes: list[tuple[int, int]]) -> None:
+    """A row for every log of so many queries and sessions, with features."""
+    print(f"{'sessions':>11} {'documents':>10} {'seconds':>9} {'planned MB':>11} {'taken MB':>9}")
+    for queries, sessions in sizes:
+        with tempfile.TemporaryDirectory() as scratch:
+            features = featured(queries)
+            log = logged(queries, sessions)
+            sharded = write_shards(log, Path(scratch) / "log", SHARDS, features)
+            found = run(sharded.folder, WITH_FEATURES)["diagnosis"]
+        print(
+            f"{sessions:>11,} {features.document_count:>10,} {found['seconds']:>7.1f} s"
+            f" {found['planned']:>11.0f} {found['megabytes']:>9.0f}",
+            flush=True,
+        )
+
+
 def main(arguments: Any = None) -> None:
     """Print both tables, or run one task and print what it took."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--sessions", type=float, nargs="+", default=[1, 3, 10])
     parser.add_argument("--queries", type=float, nargs="+", default=[20, 60, 200])
-    parser.add_argument("--task", choices=TASKS)
+    parser.add_argument("--task", choices=[*TASKS, *WITH_FEATURES])
     parser.add_argument("folder", nargs="?")
     chosen = parser.parse_args(arguments)
     if chosen.task is not None:
-        task = TASKS[chosen.task]
+        task = (TASKS | WITH_FEATURES)[chosen.task]
         with tempfile.TemporaryDirectory() as scratch:  # compiles
-            task(LogParts.of(write_shards(logged(20, 2_000), Path(scratch) / "log", 2)))
+            small = write_shards(logged(50, 5_000), Path(scratch) / "log", 2, featured(50))
+            task(LogParts.of(small))
         print(json.dumps(task(LogParts.of(ShardedLog.open(chosen.folder)))))
         return
     first = int(1_000 * chosen.queries[0])
     print(f"the lists of {first:,} queries")
     table([(first, int(1e6 * size)) for size in chosen.sessions])
     print("\nmore queries, with 50 sessions each")
-    table([(int(1_000 * size), int(50_000 * size)) for size in chosen.queries])
+    sizes = [(int(1_000 * size), int(50_000 * size)) for size in chosen.queries]
+    table(sizes)
+    print("\ndiagnose, on half of the shards, with 33 features")
+    diagnosis_table(sizes[:2])
 
 
 if __name__ == "__main__":
