@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import rank_documents
+from dualrank.data.run_writing import writing_run
 from dualrank.data.table_files import SUFFIXES as TABLE_SUFFIXES
 from dualrank.data.table_files import read_table, suffix_of_table
-from dualrank.data.trec import read_words, require_words
+from dualrank.data.trec import read_words
 from dualrank.errors import DataError
 from dualrank.sentences import document_of
-from dualrank.storage import atomic_file, require_suffix, write_table
-
-TREC_SUFFIXES = (".run", ".trec", ".txt")
 
 
 def write_run(path: Path, dataset: Dataset, scores: NDArray[np.floating]) -> None:
@@ -34,16 +32,8 @@ def write_run(path: Path, dataset: Dataset, scores: NDArray[np.floating]) -> Non
             "rank": ranks,
         }
     )
-    if path.suffix in (".parquet", ".csv"):
-        write_table(path, table, "a run")
-        return
-    require_suffix(path, "a run", ".parquet", ".csv", *TREC_SUFFIXES)
-    columns = [column.to_pylist() for column in table.columns]
-    require_words("query", dataset.query_ids.tolist())
-    require_words("document", columns[1])
-    with atomic_file(path) as file:
-        for query, document, score, rank in zip(*columns, strict=True):
-            file.write(f"{query} Q0 {document} {rank} {score!r} dualrank\n".encode())
+    with writing_run(path) as write:
+        write(table)
 
 
 def read_run(path: Path, dataset: Dataset) -> NDArray[np.float64]:
