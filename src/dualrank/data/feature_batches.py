@@ -27,7 +27,7 @@ from dualrank.data.feature_rows import (
     uneven,
 )
 from dualrank.data.features import LATEST
-from dualrank.data.index_columns import called_like_index, numbering, say_left_out, unread
+from dualrank.data.index_columns import called_like_numbering, numbering, say_left_out, unread
 from dualrank.data.log.log_files import find_source
 from dualrank.data.shards.mapped_arrays import map_array
 from dualrank.data.shards.shard import FEATURES as MATRIX
@@ -205,7 +205,7 @@ def _look(path: str, names: Sequence[str] | None) -> _File:
             columns = columns_to_read(schema, path, names=names)
             index: tuple[str, ...] = ()
             if names is None and FEATURES not in columns:
-                may_be = [name for name in called_like_index(schema) if name in columns]
+                may_be = [name for name in columns if called_like_numbering(name)]
                 index = numbering(opened.read(may_be)) if may_be else ()
     except _UNREADABLE as error:
         raise DataError(f"{path}: not readable as Parquet ({reason_of(error)})") from error

@@ -39,21 +39,20 @@ def unread(schema: pa.Schema, columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in schema.names if name in index and name not in columns)
 
 
-def called_like_index(schema: pa.Schema) -> list[str]:
-    """The columns of whole numbers that are called like an index, which they may be."""
-    return [
-        each.name
-        for each in schema
-        if _NUMBERING.fullmatch(each.name) and pa.types.is_integer(each.type)
-    ]
+def called_like_numbering(name: str) -> bool:
+    """Whether a column is called like an index that was made a column."""
+    return _NUMBERING.fullmatch(name) is not None
 
 
 def numbering(table: pa.Table) -> tuple[str, ...]:
     """The columns called like an index, all of whose values are different whole numbers."""
     return tuple(
         name
-        for name in called_like_index(table.schema)
-        if len(table) > 1 and pc.count_distinct(table[name], mode="all").as_py() == len(table)
+        for name in table.column_names
+        if called_like_numbering(name)
+        and pa.types.is_integer(table[name].type)
+        and len(table) > 1
+        and pc.count_distinct(table[name], mode="all").as_py() == len(table)
     )
 
 
