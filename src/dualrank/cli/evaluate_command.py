@@ -24,7 +24,12 @@ logger = logging.getLogger(__name__)
 
 
 def evaluate(
-    ranking: Annotated[Path, typer.Argument(help="A model directory or a run file.")],
+    ranking: Annotated[
+        Path,
+        typer.Argument(
+            help="A model directory or a run: a file, or a folder or pattern of its parts."
+        ),
+    ],
     data: Annotated[Path, typer.Argument(help="LETOR text or Parquet, with grades or --qrels.")],
     qrels: Annotated[
         Path | None, typer.Option(help="TREC judgments, in the place of the data's own grades.")
@@ -57,6 +62,8 @@ def evaluate(
     Example: dualrank evaluate model/ data/test.txt --against naive/
 
     Example: dualrank evaluate scores.run features.parquet --qrels judged.qrels
+
+    Example: dualrank evaluate run/ judged/ --against 'last-week/part-*.parquet'
     """
     from dualrank.data.qrels import account_of, with_qrels
     from dualrank.evaluation.evaluator import Evaluator
@@ -133,10 +140,11 @@ def _measured(
 
 
 def _model(ranking: Path) -> Model | None:
-    """The model, where the ranking is not a run file."""
+    """The model, where the ranking is not a run."""
+    from dualrank.data.runs import is_run
     from dualrank.learning.model import Model
 
-    return Model.load(ranking) if ranking.is_dir() else None
+    return None if is_run(ranking) else Model.load(ranking)
 
 
 def _features(model: Model | None) -> tuple[int, Sequence[str] | None] | None:

@@ -21,7 +21,10 @@ from dualrank.data.log.engine import DuckDBEngine
 MEMORY = "400MB"
 ROWS_AT_ONCE = 1 << 17
 
-_PLACES = "SELECT run, query_id, min(run) OVER (PARTITION BY query_id) AS first FROM runs"
+_PLACES = """
+    SELECT run, query_id, first FROM runs
+    JOIN (SELECT query_id, min(run) AS first FROM runs GROUP BY query_id) USING (query_id)
+"""
 _RANKED = """
     SELECT query_id, doc_id, score, first FROM scored JOIN places USING (run)
     ORDER BY first, score DESC, row
