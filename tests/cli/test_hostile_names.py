@@ -70,6 +70,8 @@ COMMANDS = [
     ("update", "[m]", LOG, "--features", FEATURES, "--out", "[m2]", "--steps", 2,
      "--max-bad-share", 1),
     ("rank", "[m]", FEATURES, "--out", "run.csv"),
+    ("rank", "[m]", FEATURES, "--out", "[red]run"),
+    ("evaluate", "[red]run", FEATURES, "--against", "[red]run/part-*.parquet"),
     ("evaluate", "[m]", FEATURES, "--metrics", "ndcg@3"),
     ("evaluate", "[m]", FEATURES, "--displayed", LOG, "--against", "run.csv"),
     ("estimate", LOG, "--model", "run.csv", "--features", FEATURES, "--context", "device",
@@ -91,6 +93,10 @@ COMMANDS = [
     ("features", "pages.jsonl", "queries.tsv", "--candidates", LOG, "--out", "g.parquet"),
 ]  # fmt: skip
 REFUSED = [
+    ("rank", "[m]", "[no]\x1b[31m\n.parquet", "--out", "x.csv"),
+    ("rank", "[m]", FEATURES, "--out", "[no]\x1b[31m\n.x"),
+    ("rank", "[m]", FEATURES, "--out", "no.run"),
+    ("evaluate", "[no]\x1b[31m\n*", FEATURES),
     ("interleave", "read", LOG, "--column", "arm=device", "--arms", "[red],\x1b[31m"),
     ("judge", LOG, "--out", "judged.qrels", "--by", "pbm"),
     ("diagnose", LOG, "--context", "no\x1b[31m[red]"),

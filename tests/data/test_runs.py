@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dualrank.data.dataset import Dataset
-from dualrank.data.runs import read_rankings, read_run, write_run
+from dualrank.data.runs import is_run, read_rankings, read_run, write_run
 from dualrank.errors import DataError
 
 SCORES = np.array([0.5, -1.25, 1e-7])
@@ -151,3 +151,97 @@ def test_rankings_of_a_run_are_by_score_and_ties_as_they_stand(tmp_path):
         read_rankings(tmp_path / "b.run", 10)
     with pytest.raises(DataError, match="there is no such file"):
         read_rankings(tmp_path / "c.run", 10)
+
+
+def parts(folder, *tables):
+    folder.mkdir()
+    for number, rows in enumerate(tables):
+        columns = dict(zip(("query_id", "doc_id", "score"), zip(*rows, strict=True), strict=True))
+        pq.write_table(pa.table(columns), folder / f"part-{number:05d}.zstd.parquet")
+    (folder / "_SUCCESS").touch()
+    (folder / ".part-00000.parquet.crc").write_bytes(b"crc")
+    return folder
+
+
+FIRST, SECOND = [("q", "a", 1.0), ("other", "a", 5.0)], [("q", "c", 3.0), ("q", "x", 0.0)]
+
+
+def test_a_run_may_lie_in_parts(tmp_path, monkeypatch):
+    folder = parts(tmp_path / "run", FIRST, SECOND)
+    for path in (folder, folder / "part-*.parquet", folder / "part-0000?.zstd.parquet"):
+        assert is_run(path)
+        assert read_run(path, data("a", "b", "c")).tolist() == [1, -np.inf, 3]
+    monkeypatch.chdir(folder)
+    assert read_run(folder.relative_to(folder), data("a", "b", "c")).tolist() == [1, -np.inf, 3]
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        (
+            [("q", "b", 2.0), ("q", "a", 2.0)],
+            "part-00001.zstd.parquet, row 2: document 'a' of quer",
+        ),
+        ([("q", "b", float("nan"))], "part-00001.zstd.parquet, row 1: the score is nan; expected"),
+        ([("unjudged", "b", None), ("q", "a", 1.0)], "row 1: the score is missing; expected a fin"),
+        (
+            [("q", None, 1.0), ("q", "a", 1.0)],
+            "part-00001.zstd.parquet: doc_id is missing in row 1",
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_part_is_said_with_its_row(tmp_path, second, said):
+    folder = parts(tmp_path / "run", FIRST, second)
+    with pytest.raises(DataError) as caught:
+        read_run(folder, data("a", "b", "c"))
+    assert said in str(caught.value)
+
+
+def test_rows_are_counted_over_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr("dualrank.data.table_files.ROWS_AT_ONCE", 3)
+    monkeypatch.setattr("dualrank.data.table_files.table_batches.__defaults__", (3,))
+    rows = [("q", str(number), 1.0) for number in range(10)]
+    for wrong, said in ((("q", "x", None), "row 11: the score"), ((None, "x", 1.0), "in row 11")):
+        folder = parts(tmp_path / said[-3:], [*rows, wrong])
+        with pytest.raises(DataError, match=said):
+            read_run(folder, data("a", "b", "1"))
+
+
+def test_a_document_with_the_same_score_again_is_no_contradiction(tmp_path):
+    folder = parts(tmp_path / "run", FIRST, FIRST)
+    assert read_run(folder, data("a", "b", "c"))[0] == 1
+
+
+def test_parts_that_are_no_run_are_refused(tmp_path):
+    folder = parts(tmp_path / "run", FIRST, SECOND)
+    part = folder / "part-00001.zstd.parquet"
+    whole = part.read_bytes()
+    for damaged in (whole[: len(whole) // 2], whole[:4] + bytes(60) + whole[64:]):
+        part.write_bytes(damaged)
+        with pytest.raises(DataError, match="part-00001") as caught:
+            read_run(folder, data("a", "b", "c"))
+        assert "\n" not in str(caught.value)
+    pq.write_table(pa.table({"query_id": ["q"], "doc_id": ["a"], "rank": [1]}), part)
+    with pytest.raises(
+        DataError, match=r"part-00001.*: column 'score' is missing; there are query"
+    ):
+        read_run(folder, data("a", "b", "c"))
+    part.unlink()
+    with pytest.raises(DataError, match="run: none of its documents is in this data set"):
+        read_run(folder, data("x", "y", "z"))
+    with pytest.raises(DataError, match="stands there twice; a run cannot tell"):
+        read_run(folder, data("a", "a", "c"))
+    with pytest.raises(DataError, match="no file fits this pattern"):
+        read_run(tmp_path / "run" / "port-*.parquet", data("a", "b", "c"))
+    (folder / "_temporary").mkdir()
+    with pytest.raises(DataError, match="Spark has not finished this run"):
+        read_run(folder, data("a", "b", "c"))
+
+
+def test_a_folder_without_parts_is_no_run(tmp_path):
+    (tmp_path / "_hidden.parquet").touch()
+    assert not is_run(tmp_path)
+    (tmp_path / "part.parquet").touch()
+    assert is_run(tmp_path)
+    (tmp_path / "manifest.json").touch()
+    assert not is_run(tmp_path), "a model is no run"

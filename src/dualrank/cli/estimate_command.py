@@ -142,13 +142,14 @@ def estimate(
 
 def _model(ranking: Path) -> Model | None:
     """The model of a directory; runs and what was logged have none."""
+    from dualrank.data.runs import is_run
     from dualrank.learning.model import Model
 
     if ranking == LOGGED:
         return None
     if not ranking.exists():
         raise DataError(f"{ranking}: there is no such file or model directory")
-    return Model.load(ranking) if ranking.is_dir() else None
+    return None if is_run(ranking) else Model.load(ranking)
 
 
 def _context_of(propensity: str | None, model: Model | None) -> tuple[str, ...]:

@@ -92,6 +92,34 @@ class NewFolder:
         return any(True for mark in self.marks for _ in _with_mark(out, mark))
 
 
+class NewRun(NewFile):
+    """That a parameter names a run to write: a file, or a folder of parts, here or elsewhere.
+
+    A folder is replaced with all that is in it, if that is a run, and otherwise never: whoever
+    writes it looks.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("a run")
+
+    def refuses(self, out: Path | str) -> str | None:
+        """Why nothing is written under this name."""
+        return None if _elsewhere(out) or Path(out).is_dir() else super().refuses(Path(out))
+
+    def overwrites(self, out: Path | str, read: Path) -> bool:
+        """Whether writing `out` would change what is read."""
+        if _elsewhere(out):
+            return False
+        inside = Path(out).is_dir() and Path(out).resolve() in read.resolve().parents
+        return inside or super().overwrites(Path(out), read)
+
+
+def _elsewhere(out: Path | str) -> bool:
+    from dualrank.data.log.log_files import URL
+
+    return isinstance(out, str) and URL.match(out) is not None
+
+
 class NewLog:
     """That a parameter names a reduced log to write: a file, or else the folder of its shards."""
 
@@ -110,7 +138,7 @@ class NewLog:
 
 
 Output = NewFile | NewFolder | NewLog
-LOGS = ("log", "events")
+LOGS = ("log", "events", "data")
 """Parameters whose texts are names of files, folders and patterns, and nothing else."""
 
 MODEL = NewFolder(

@@ -59,7 +59,7 @@ class FeatureRows:
         grades = _numbers(table[GRADE], GRADE, where) if GRADE in columns else None
         queries, documents = found.get("query_id"), found.get("doc_id")
         if FEATURES in columns:
-            return cls(_lists(table[FEATURES], where), None, queries, documents, grades)
+            return cls(matrix_of(table, None, where), None, queries, documents, grades)
         own = [name for name in columns if name not in (*KEYS, GRADE)]
         if names is None:
             counting = numbering(table.select(own))
@@ -67,12 +67,7 @@ class FeatureRows:
             left_out = (*left_out, *counting)
         else:
             own = list(names)
-        if not own:
-            raise DataError(f"{where}: there are no features beside query_id and doc_id")
-        require_memory(table.num_rows * len(own) * 4, f"{where}: {len(own)} features of each row")
-        matrix = np.empty((table.num_rows, len(own)), dtype=np.float32)
-        for number, name in enumerate(own):
-            matrix[:, number] = _numbers(table[name], name, where)
+        matrix = matrix_of(table, own, where)
         return cls(matrix, tuple(own), queries, documents, grades, left_out)
 
     def last_of_each(self) -> FeatureRows:
@@ -99,10 +94,8 @@ class FeatureRows:
             return
         row, column = int(bad[0]), int(np.flatnonzero(np.isinf(self.matrix[bad[0]]))[0])
         feature = self.names[column] if self.names else f"feature {column + 1}"
-        raise DataError(
-            f"{where}: {feature} of {self._named(row)} is {self.matrix[row, column]}; features are "
-            f"finite, or missing ({len(bad)} such documents; numbers go up to 3.4e38)"
-        )
+        value = self.matrix[row, column]
+        raise DataError(infinite_feature(where, feature, self._named(row), value, len(bad)))
 
     def _named(self, row: int) -> str:
         if self.queries is None or self.documents is None:
@@ -157,6 +150,26 @@ def columns_to_read(
     return list(dict.fromkeys([*ids, *grade, *own]))
 
 
+def matrix_of(table: pa.Table, own: Sequence[str] | None, where: str) -> Floats:
+    """The features of these columns, or those of the lists in the column `features`."""
+    if own is None:
+        return _lists(table[FEATURES], where)
+    if not own:
+        raise DataError(f"{where}: there are no features beside query_id and doc_id")
+    require_memory(table.num_rows * len(own) * 4, f"{where}: {len(own)} features of each row")
+    matrix = np.empty((table.num_rows, len(own)), dtype=np.float32)
+    for number, name in enumerate(own):
+        matrix[:, number] = _numbers(table[name], name, where)
+    return matrix
+
+
+def lengths_of_lists(column: pa.ChunkedArray) -> tuple[int | None, int | None]:
+    """The length of the shortest and the longest list; what is missing is empty."""
+    lengths = [pc.fill_null(pc.list_value_length(chunk), 0) for chunk in column.chunks]
+    span = pc.min_max(pa.chunked_array(lengths, type=None if lengths else pa.int32())).as_py()
+    return span["min"], span["max"]
+
+
 def by_query(queries: Names) -> NDArray[np.int64]:
     """Rows of a query together, queries in the order of their first row."""
     _, first, query = np.unique(queries, return_index=True, return_inverse=True)
@@ -194,19 +207,50 @@ def _ids(column: pa.ChunkedArray, key: str, where: str) -> Names:
     return np.concatenate(different)[np.concatenate(codes)]
 
 
+def ids_as_texts(column: pa.ChunkedArray, key: str, where: str, before: int = 0) -> pa.Array:
+    """The ids of some rows, of which so many went before, as text in Arrow."""
+    if pa.types.is_floating(_storage(column.type)):
+        column = _stored(column)
+        _require_all(pc.is_null(column, nan_is_null=True), key, where, before)
+        return pa.array(_ids(column, key, where), pa.large_string())
+    if not pa.types.is_dictionary(column.type):
+        column = _stored(column).dictionary_encode()
+    parts = []
+    for chunk in column.chunks:
+        _require_all(pc.is_null(chunk), key, where, before)
+        before += len(chunk)
+        texts = _stored(pa.chunked_array([chunk.dictionary]))
+        texts = _texts(texts, key, where).combine_chunks()
+        # A long id that many rows have is copied out for each of them.
+        sizes = pc.cast(pc.binary_length(texts), pa.int64()).take(chunk.indices)
+        longest = pc.max(pc.utf8_length(texts)).as_py() or 0
+        require_memory(
+            pc.sum(sizes).as_py() or 0,
+            f"{where}: {len(chunk)} rows with a {key} of up to {longest:,} characters",
+        )
+        parts.append(texts.take(chunk.indices))
+    return pa.concat_arrays(parts) if parts else pa.array([], pa.large_string())
+
+
 def _ids_of_dictionary(values: pa.Array, key: str, where: str) -> Names:
     values = _stored(pa.chunked_array([values]))
     if pa.types.is_floating(values.type):
         return _ids(values.filter(pc.is_valid(values)), key, where)
+    texts = _texts(values, key, where)
+    longest = pc.max(pc.utf8_length(texts)).as_py() or 0
+    require_memory(len(texts) * longest * 4, f"{where}: the {key} of {longest:,} characters")
+    return np.asarray(texts.to_pylist(), dtype=np.str_)
+
+
+def _texts(values: pa.ChunkedArray, key: str, where: str) -> pa.ChunkedArray:
     try:
-        texts = values.cast(pa.large_string())
-        longest = pc.max(pc.utf8_length(texts)).as_py() or 0
-        require_memory(len(texts) * longest * 4, f"{where}: the {key} of {longest:,} characters")
-        return np.asarray(texts.fill_null("").to_pylist(), dtype=np.str_)
+        texts = values.cast(pa.large_string()).fill_null("")
+        texts.validate(full=True)
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise DataError(
             f"{where}: column {key!r} holds what is no text ({reason_of(error)})"
         ) from error
+    return texts
 
 
 def _require_all(missing: pa.Array, key: str, where: str, before: int = 0) -> None:
@@ -228,20 +272,31 @@ def _numbers(column: pa.ChunkedArray, name: str, where: str) -> Floats:
 
 def _lists(column: pa.ChunkedArray, where: str) -> Floats:
     """A column of lists, all of one length, as a matrix."""
-    lengths = [pc.fill_null(pc.list_value_length(chunk), 0) for chunk in column.chunks]
-    span = pc.min_max(pa.chunked_array(lengths, type=None if lengths else pa.int32())).as_py()
-    if span["min"] != span["max"]:
-        raise DataError(
-            f"{where}: documents have {span['min']} to {span['max']} features; "
-            "expected equally many"
-        )
-    if not span["max"]:
+    least, most = lengths_of_lists(column)
+    if least != most:
+        raise DataError(uneven(where, least, most))
+    if not most:
         raise DataError(f"{where}: there are no features in the lists")
     parts = [
-        _numbers(pa.chunked_array([chunk.flatten()]), FEATURES, where).reshape(-1, span["max"])
+        _numbers(pa.chunked_array([chunk.flatten()]), FEATURES, where).reshape(-1, most)
         for chunk in column.chunks
     ]
     return np.concatenate(parts)
+
+
+def infinite_feature(
+    where: str, feature: str, document: str, value: np.float32, documents: int
+) -> str:
+    """The sentence against infinite features, of which this is the first."""
+    return (
+        f"{where}: {feature} of {document} is {value}; features are finite, or missing "
+        f"({documents} such documents; numbers go up to 3.4e38)"
+    )
+
+
+def uneven(where: str, least: int | None, most: int | None) -> str:
+    """The sentence against documents of different numbers of features."""
+    return f"{where}: documents have {least} to {most} features; expected equally many"
 
 
 def _stored(column: pa.ChunkedArray) -> pa.ChunkedArray:

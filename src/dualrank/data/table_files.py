@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from dualrank.sentences import listed, reason_of
 
 _TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 SUFFIXES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
+ROWS_AT_ONCE = 1 << 16
 ROWS_UNASKED = 1 << 22
 MOST_ROWS_PER_BYTE = 20
 """How many values of a column a byte of a Parquet file may hold, above `ROWS_UNASKED` of them."""
@@ -64,6 +65,29 @@ def read_table(
         raise DataError(f"{path}: the table cannot be read ({reason_of(error)})") from error
 
 
+def table_batches(
+    path: Path, texts: Sequence[str], number: str, rows: int = ROWS_AT_ONCE
+) -> Iterator[pa.Table]:
+    """What `read_table` reads, `number` being needed; of a Parquet file some rows at a time."""
+    if suffix_of_table(path) != ".parquet":
+        yield read_table(path, texts, number, needs_number=True)
+        return
+    before = size = 0
+    try:
+        with pq.ParquetFile(path, read_dictionary=_texts_of(path, texts), pre_buffer=False) as file:
+            wanted = _wanted(path, file.schema_arrow.names, (*texts, number), number)
+            refuse_swollen(path, file.metadata)
+            for batch in file.iter_batches(rows, columns=list(wanted)):
+                found = pa.Table.from_batches([batch])
+                size += _size_of_texts(found)
+                _refuse_long(path, size)
+                columns = {name: _text(found[name], name, path, before) for name in texts}
+                yield pa.table({**columns, number: _number(found[number], number, path)})
+                before += len(found)
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+        raise DataError(f"{path}: the table cannot be read ({reason_of(error)})") from error
+
+
 def _wanted(
     path: Path, there: Sequence[str], needed: Sequence[str], number: str
 ) -> tuple[str, ...]:
@@ -79,21 +103,33 @@ def _wanted(
 
 
 def _read_parquet(path: Path, needed: Sequence[str], number: str) -> pa.Table:
-    kinds = {each.name: each.type for each in pq.read_schema(path)}
-    texts = [name for name in needed if kinds.get(name) in _TEXTS]
-    # A text that many rows share is held once until it is known what all of them come to.
-    with pq.ParquetFile(path, read_dictionary=texts) as file:
+    with pq.ParquetFile(path, read_dictionary=_texts_of(path, needed)) as file:
         wanted = _wanted(path, file.schema_arrow.names, needed, number)
         refuse_swollen(path, file.metadata)
         table = file.read(columns=list(wanted))
+    _refuse_long(path, _size_of_texts(table))
+    return table
+
+
+def _texts_of(path: Path, needed: Sequence[str]) -> list[str]:
+    """The columns of text: one that many rows share is held once, until all of it is known."""
+    kinds = {each.name: each.type for each in pq.read_schema(path)}
+    return [name for name in needed if kinds.get(name) in _TEXTS]
+
+
+def _size_of_texts(table: pa.Table) -> int:
+    """Bytes of the texts of all rows."""
     size = 0
     for chunk in (chunk for column in table.columns for chunk in column.chunks):
         if pa.types.is_dictionary(chunk.type) and chunk.dictionary.type in _TEXTS:
             lengths = pc.binary_length(chunk.dictionary).take(chunk.indices)
             size += pc.sum(pc.cast(lengths, pa.int64())).as_py() or 0
+    return size
+
+
+def _refuse_long(path: Path, size: int) -> None:
     if size > max(UNPACKED_UNASKED, MOST_UNPACKED * path.stat().st_size):
         raise DataError(_swollen(path))
-    return table
 
 
 def refuse_swollen(path: Path, about: pq.FileMetaData) -> None:
@@ -177,9 +213,9 @@ def _is_scalar(value: Any, *, is_number: bool) -> bool:
     return isinstance(value, float if is_number else str)
 
 
-def _text(column: pa.ChunkedArray, name: str, path: Path) -> pa.ChunkedArray:
+def _text(column: pa.ChunkedArray, name: str, path: Path, before: int = 0) -> pa.ChunkedArray:
     if column.null_count:
-        row = pc.index(pc.is_null(column), True).as_py() + 1
+        row = before + pc.index(pc.is_null(column), True).as_py() + 1
         raise DataError(f"{path}: {name} is missing in row {row}")
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_floating(kind):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.inputs import scores_from
-from dualrank.data.runs import read_run
+from dualrank.data.runs import is_run, read_run
 from dualrank.errors import DataError
 from dualrank.evaluation.click_check import hold_out
 from dualrank.learning.model import Model
@@ -39,7 +39,7 @@ def scores_of(ranker: Any, dataset: Dataset, name: str) -> Given:
         return Given(LOGGED)
     if isinstance(ranker, str | Path):
         path, name = Path(ranker), Path(ranker).name or name
-        if not path.is_dir():
+        if is_run(path):
             return Given(name, _checked(read_run(path, dataset), dataset, name))
         ranker = Model.load(path)
     if isinstance(ranker, Model):

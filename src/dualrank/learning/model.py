@@ -257,12 +257,19 @@ def require_values(features: NDArray[np.floating], names: Sequence[str] | None, 
     """Refuse missing values, for a ranker of a kind that needs all of them."""
     missing = np.isnan(features)
     if missing.any():
-        column = int(missing.any(axis=0).argmax())
-        name = repr(names[column]) if names else column + 1
-        raise DataError(
-            f"feature {name} is missing in {int(missing[:, column].sum())} of {len(features)} "
-            f"documents; a ranker of kind {kind} needs all values: fill them, or train trees"
-        )
+        raise DataError(missing_values(missing.sum(axis=0), len(features), names, kind))
+
+
+def missing_values(
+    missing: NDArray[np.integer], documents: int, names: Sequence[str] | None, kind: str
+) -> str:
+    """The sentence against features of which so many values are missing."""
+    column = int((missing > 0).argmax())
+    name = repr(names[column]) if names else column + 1
+    return (
+        f"feature {name} is missing in {int(missing[column])} of {documents} documents; a ranker "
+        f"of kind {kind} needs all values: fill them, or train trees"
+    )
 
 
 def _check_shape(

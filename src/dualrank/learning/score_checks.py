@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,7 @@ MOST_TIED = 0.8
 """Of pairs of documents of one list; with more equal scores, a ranking is mostly chance."""
 NEARLY = 1e-6
 """Scores of a list that differ by less than this share of them differ by rounding."""
+OF_ONE_QUERY = "documents of one query"
 MOST_LISTS = 100_000
 """So many lists speak for all that were displayed."""
 
@@ -38,19 +40,28 @@ def require_finite(
     finite = np.isfinite(scores)
     if finite.all():
         return
+    row = int(np.argmin(finite))
+    column = int(model.scaler.kept[np.argmax(np.nan_to_num(np.abs(scaled[row])))])
+    count = int((~finite).sum())
+    raise DataError(score_not_finite(model, name(row), features[row, column], column, count))
+
+
+def score_not_finite(
+    model: Model, document: str, value: np.float32, column: int, count: int
+) -> str:
+    """The sentence against so many scores that are no finite numbers, of which this is the first.
+
+    The document has this value of the feature in this column, its largest.
+    """
     if not model.ranker.is_finite():
-        raise DataError(
+        return (
             "the ranker's weights are no finite numbers, so that it ranks nothing: train again, "
             "with a lower learning rate or with scaled features"
         )
-    row = int(np.argmin(finite))
-    column = int(model.scaler.kept[np.argmax(np.nan_to_num(np.abs(scaled[row])))])
     feature = repr(model.feature_names[column]) if model.feature_names else column + 1
-    value = features[row, column]
-    raise DataError(
-        f"{name(row)}: its score is no finite number, nor are those of "
-        f"{int((~finite).sum()) - 1:,} others; its feature {feature} is {value:g}: correct it, "
-        "or train with features of ordinary size"
+    return (
+        f"{document}: its score is no finite number, nor are those of {count - 1:,} others; its "
+        f"feature {feature} is {value:g}: correct it, or train with features of ordinary size"
     )
 
 
@@ -65,16 +76,46 @@ def name_in(data: Dataset, row: int) -> str:
     return f"document {data.ids_of_documents()[row]} of query {query}"
 
 
-def tied_share(scores: Scores, groups: NDArray[np.integer], nearly: float = NEARLY) -> float:
-    """The share of pairs within groups that have equal scores; 0 where there are no pairs.
+@dataclass
+class Ties:
+    """Pairs of documents of one group, and how many of them have equal scores."""
 
-    All scores of a group are equal where they differ by rounding only.
-    """
+    tied: float = 0.0
+    pairs: float = 0.0
+
+    @property
+    def share(self) -> float:
+        """That of pairs with equal scores; 0 where there are no pairs."""
+        return self.tied / self.pairs if self.pairs else 0.0
+
+    def add(self, scores: Scores, groups: NDArray[np.integer], nearly: float = NEARLY) -> None:
+        """Count further groups; scores that differ by rounding only are equal in all of a group."""
+        tied, pairs = _tied_pairs(scores, groups, nearly)
+        self.tied, self.pairs = self.tied + tied, self.pairs + pairs
+
+    def warning(self, of: str) -> str | None:
+        """In words, where most documents `of` what they are have one score."""
+        if self.share < MOST_TIED:
+            return None
+        return (
+            f"this ranker tells hardly any documents apart: {_percent(self.share)} of all pairs of "
+            f"{of} have equal scores"
+        )
+
+
+def tied_share(scores: Scores, groups: NDArray[np.integer], nearly: float = NEARLY) -> float:
+    """The share of pairs within groups that have equal scores; 0 where there are no pairs."""
+    found = Ties()
+    found.add(scores, groups, nearly)
+    return found.share
+
+
+def _tied_pairs(scores: Scores, groups: NDArray[np.integer], nearly: float) -> tuple[float, float]:
     order = np.lexsort((scores, groups))
     values, group = scores[order].astype(np.float64), groups[order]
     begins = np.flatnonzero(np.append(True, group[1:] != group[:-1])) if len(group) else group
     if len(begins) == 0:
-        return 0.0
+        return 0.0, 0.0
     sizes = np.diff(np.append(begins, len(group)))
     low, high = values[begins], values[begins + sizes - 1]
     alike = np.repeat(high - low <= nearly * np.maximum(np.abs(low), np.abs(high)), sizes)
@@ -82,21 +123,14 @@ def tied_share(scores: Scores, groups: NDArray[np.integer], nearly: float = NEAR
     new = np.append(True, ~same)
     new[begins] = True
     runs = np.diff(np.append(np.flatnonzero(new), len(values)))
-    pairs = _pairs(sizes)
-    return _pairs(runs) / pairs if pairs else 0.0
+    return _pairs(runs), _pairs(sizes)
 
 
 def hardly_any_differ(scores: Scores, groups: NDArray[np.integer] | None = None) -> str | None:
     """A warning in words, where most documents (of a query, by `groups`) have one score."""
-    alone = np.zeros(len(scores), np.int64) if groups is None else groups
-    share = tied_share(scores, alone)
-    if share < MOST_TIED:
-        return None
-    of = "documents" if groups is None else "documents of one query"
-    return (
-        f"this ranker tells hardly any documents apart: {_percent(share)} of all pairs of {of} "
-        "have equal scores"
-    )
+    found = Ties()
+    found.add(scores, np.zeros(len(scores), np.int64) if groups is None else groups)
+    return found.warning("documents" if groups is None else OF_ONE_QUERY)
 
 
 def check_trained(

@@ -76,7 +76,8 @@ class DuckDBEngine:
     """A DuckDB of its own, which works in `memory` and spills to a temporary folder.
 
     It opens these `files` and no others, nothing on the network, and loads no extensions. Queries
-    run beside the main thread, so that signals are heard meanwhile, and `progress` is.
+    run beside the main thread, so that signals are heard meanwhile, and `progress` is. `what` it is
+    asked to hold, and what that is `called`, stand in its sentences.
     """
 
     def __init__(
@@ -86,10 +87,14 @@ class DuckDBEngine:
         *,
         files: Sequence[str] = (),
         progress: Progress | None = None,
+        what: str = "log",
+        called: str = "",
     ) -> None:
         self._progress = progress
-        self._opened: dict[str, None] = {}
+        self._what = what
+        self._opened: dict[str, None] = {called: None} if called else {}
         self._types: dict[str, dict[str, Type]] = {}
+        self._appended: set[str] = set()
         self._scratch = ScratchFolder()
         try:
             self._given = {file: self._plain_name(file) for file in files}
@@ -213,6 +218,32 @@ class DuckDBEngine:
         with self._mendable():
             return self._beside(lambda: self.connection.sql(query).to_arrow_table())
 
+    def append(self, name: str, table: pa.Table) -> None:
+        """Add rows to those that are kept under a name."""
+        new = name not in self._appended
+        statement = f"CREATE TEMP TABLE {name} AS" if new else f"INSERT INTO {name}"
+        self._appended.add(name)
+        with self._mendable():
+            self.connection.register("appended", table)
+            self._beside(lambda: self.connection.execute(f"{statement} SELECT * FROM appended"))
+            self.connection.unregister("appended")
+
+    def batches(self, query: str, rows: int) -> Iterator[pa.RecordBatch]:
+        """Run a query and bring its result here, so many rows at a time."""
+        with self._mendable():
+            found = self._beside(lambda: self.connection.sql(query).to_arrow_reader(rows))
+            while True:
+                try:
+                    batch = self._beside(found.read_next_batch)
+                except StopIteration:
+                    return
+                except (pa.ArrowException, OSError) as error:
+                    # Arrow passes on what DuckDB says, as an error of its own.
+                    memory = "Out of Memory" in str(error)
+                    kind = duckdb.OutOfMemoryException if memory else duckdb.Error
+                    raise kind(str(error)) from error
+                yield batch
+
     def _beside(self, work: Callable[[], Result], stage: tuple[int, int] | None = None) -> Result:
         """Do this beside the main thread, which alone hears signals, and hears none in DuckDB."""
         with ThreadPoolExecutor(1) as pool:
@@ -245,8 +276,8 @@ class DuckDBEngine:
             if "temp_directory" in str(error):
                 raise self._full(error) from error
             raise DataError(
-                f"{self._name}: the log does not fit into the memory limit ({reason_of(error)}); "
-                "give more, such as memory='4GB'"
+                f"{self._name}: the {self._what} does not fit into the memory limit "
+                f"({reason_of(error)}); give more, such as memory='4GB'"
             ) from error
         except duckdb.Error as error:
             if _TOO_MANY in str(error):
@@ -254,13 +285,13 @@ class DuckDBEngine:
             if str(self._scratch.path / "duckdb_temp") in str(error):
                 raise self._full(error) from error
             raise DataError(
-                f"{self._name}: the log cannot be read ({self._reason(error)})"
+                f"{self._name}: the {self._what} cannot be read ({self._reason(error)})"
             ) from error
 
     @property
     def _name(self) -> str:
         """What the user calls the files; DuckDB does not always say in which of them it was."""
-        return " and ".join(self._opened) or "the log"
+        return " and ".join(self._opened) or f"the {self._what}"
 
     def _too_many(self) -> DataError:
         return DataError(
@@ -270,8 +301,8 @@ class DuckDBEngine:
 
     def _full(self, error: Exception) -> DataError:
         return DataError(
-            f"{self._scratch.path.parent}: the temporary files that the log needs cannot be "
-            f"written ({reason_of(error)}); make room there, set TMPDIR to another folder, or "
+            f"{self._scratch.path.parent}: the temporary files that the {self._what} needs cannot "
+            f"be written ({reason_of(error)}); make room there, set TMPDIR to another folder, or "
             "give more memory, such as memory='4GB'"
         )
 

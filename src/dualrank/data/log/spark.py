@@ -43,7 +43,7 @@ def read_log_on_spark(
     """
     options = replace(options or LogOptions(), **settings)
     name = os.fspath(log)
-    engine = SparkEngine(session or _start(master))
+    engine = SparkEngine(session or start_spark(master))
     try:
         engine.open(name)
         engine.add_folder_columns(options)
@@ -157,8 +157,9 @@ class SparkEngine:
         return f"coalesce(TRY_CAST({column} AS DOUBLE), {time})" if kind == "text" else time
 
 
-def _start(master: str | None) -> SparkSession:
-    builder = require("spark", "pyspark.sql").SparkSession.builder.appName("dualrank reduce")
+def start_spark(master: str | None, name: str = "dualrank reduce") -> SparkSession:
+    """A session for work of this name, on a master or wherever Spark is set up to run."""
+    builder = require("spark", "pyspark.sql").SparkSession.builder.appName(name)
     if master is not None:
         builder = builder.master(master)
     builder = builder.config("spark.sql.session.timeZone", "UTC")

@@ -1,4 +1,4 @@
-"""`dualrank rank` and `dualrank evaluate`: what a trained model is used for."""
+"""`dualrank evaluate`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dualrank.cli.outputs import NewFile
 from dualrank.cli.terminal import Json, MaxGrade, Seed, answer, one_bar, open_features
 
 if TYPE_CHECKING:
@@ -24,37 +23,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def rank(
-    model: Annotated[Path, typer.Argument(help="A model directory.")],
-    data: Annotated[Path, typer.Argument(help="Features: Parquet or LETOR text.")],
-    out: Annotated[
-        Path, typer.Option("--out", help=".parquet, .csv, or .run (TREC)."), NewFile("a run")
-    ],
-    seed: Seed = 0,
-    as_json: Json = False,
-) -> None:
-    """Score and rank the documents of every query.
-
-    Example: dualrank rank model/ data/test.txt --out scores.parquet
-    """
-    from dualrank.data.runs import write_run
-    from dualrank.learning.model import Model
-    from dualrank.learning.score_checks import hardly_any_differ
-
-    ranker = Model.load(model)
-    dataset = open_features(data, ranker)
-    with one_bar("ranking"):
-        scores = ranker.predict(dataset)
-        write_run(out, dataset, scores)
-    told = hardly_any_differ(scores, dataset.query_of_document)
-    if told is not None:
-        logger.warning("%s: %s", model, told)
-    summary = {"run": str(out), "queries": len(dataset), "documents": dataset.document_count}
-    answer(as_json, summary, f"{out}: {len(dataset)} queries, {dataset.document_count} documents")
-
-
 def evaluate(
-    ranking: Annotated[Path, typer.Argument(help="A model directory or a run file.")],
+    ranking: Annotated[
+        Path,
+        typer.Argument(
+            help="A model directory or a run: a file, or a folder or pattern of its parts."
+        ),
+    ],
     data: Annotated[Path, typer.Argument(help="LETOR text or Parquet, with grades or --qrels.")],
     qrels: Annotated[
         Path | None, typer.Option(help="TREC judgments, in the place of the data's own grades.")
@@ -87,6 +62,8 @@ def evaluate(
     Example: dualrank evaluate model/ data/test.txt --against naive/
 
     Example: dualrank evaluate scores.run features.parquet --qrels judged.qrels
+
+    Example: dualrank evaluate run/ judged/ --against 'last-week/part-*.parquet'
     """
     from dualrank.data.qrels import account_of, with_qrels
     from dualrank.evaluation.evaluator import Evaluator
@@ -163,10 +140,11 @@ def _measured(
 
 
 def _model(ranking: Path) -> Model | None:
-    """The model, where the ranking is not a run file."""
+    """The model, where the ranking is not a run."""
+    from dualrank.data.runs import is_run
     from dualrank.learning.model import Model
 
-    return Model.load(ranking) if ranking.is_dir() else None
+    return None if is_run(ranking) else Model.load(ranking)
 
 
 def _features(model: Model | None) -> tuple[int, Sequence[str] | None] | None:
