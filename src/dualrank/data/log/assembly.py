@@ -21,34 +21,59 @@ LARGEST_TEXT = 2**31 - 1
 
 def assemble(reduced: Reduced) -> ClickLog:
     """The log with a catalogue of its own: the query–document pairs that it shows, sorted."""
-    shown, happened = reduced.shown, reduced.happened
-    number = shown["list"].to_numpy()
+    shown, happened, account = reduced.shown, _by_happening(reduced.happened), reduced.account
+    lists = _Numbers(shown, "list")
+    number, place = lists(shown), shown["place"].to_numpy() - 1
     present = np.bincount(number) > 0
     row_of_list = np.cumsum(present) - 1
-    list_of_row, place = row_of_list[number], shown["place"].to_numpy() - 1
-    catalogue = _catalogue(reduced.pairs)
-    pair = shown["pair"].to_numpy()
+    list_of_row = row_of_list[number]
+    catalogue, row_of_pair = _catalogue(reduced.pairs)
+    pair = row_of_pair[_Numbers(reduced.pairs, "pair")(shown)]
     depth = int(place.max(initial=-1)) + 1
     documents = np.full((int(present.sum()), depth), PADDING, dtype=np.int32)
     documents[list_of_row, place] = pair
     queries = np.zeros(len(documents), dtype=np.int32)
     queries[list_of_row] = catalogue.query_of_document[pair]
-    list_of = row_of_list[happened["list"].to_numpy()]
     columns = {
-        name: _column(happened[f"context_{number}"]) for number, name in enumerate(reduced.contexts)
+        name: _column(happened[f"context_{number}"]) for number, name in enumerate(account.contexts)
     }
-    if reduced.periods:
-        columns[PERIOD] = Column(reduced.periods, happened["period"].to_numpy().astype(np.int32))
+    if account.periods:
+        columns[PERIOD] = Column(account.periods, happened["period"].to_numpy().astype(np.int32))
     log = in_order(
         RankedLists(documents, queries),
-        list_of,
+        row_of_list[lists(happened)],
         _clicks(happened, depth),
         happened["sessions"].to_numpy().astype(np.int64),
         columns,
         catalogue,
         _events(reduced, depth),
     )
-    return replace(log, reading=reduced.report)
+    return replace(log, reading=account.report)
+
+
+class _Numbers:
+    """What is numbered within shards, numbered over all of them."""
+
+    def __init__(self, table: pa.Table, name: str) -> None:
+        self.name = name
+        largest = table.group_by("shard").aggregate([(name, "max")])
+        shard = largest["shard"].to_numpy()
+        sizes = np.zeros(shard.max(initial=0) + 2, dtype=np.int32)
+        sizes[shard + 1] = largest[f"{name}_max"].to_numpy() + 1
+        self.starts = np.cumsum(sizes, dtype=np.int32)
+
+    def __call__(self, table: pa.Table) -> NDArray[np.int32]:
+        """The numbers of the rows of a table."""
+        numbers = self.starts[table["shard"].to_numpy()]
+        numbers += table[self.name].to_numpy()
+        return numbers
+
+
+def _by_happening(happened: pa.Table) -> pa.Table:
+    """Rows in the order of their numbers, where they have any."""
+    if "happening" not in happened.column_names:
+        return happened
+    return happened.sort_by([("shard", "ascending"), ("happening", "ascending")])
 
 
 def in_order(
@@ -77,11 +102,14 @@ def in_order(
     )
 
 
-def _catalogue(pairs: pa.Table) -> Catalogue:
-    """Of distinct pairs in order."""
+def _catalogue(pairs: pa.Table) -> tuple[Catalogue, NDArray[np.int32]]:
+    """Of distinct pairs, in order, and the row of each by its number over all shards."""
     query_ids, query_of_pair = _sorted_names(pairs["query"])
     doc_ids, document_of_pair = _sorted_names(pairs["document"])
-    return Catalogue(query_ids, doc_ids[document_of_pair], query_of_pair)
+    order = np.argsort(query_of_pair * max(len(doc_ids), 1) + document_of_pair)
+    row_of_pair = np.empty(len(order), dtype=np.int32)
+    row_of_pair[_Numbers(pairs, "pair")(pairs)[order]] = np.arange(len(order), dtype=np.int32)
+    return Catalogue(query_ids, doc_ids[document_of_pair[order]], query_of_pair[order]), row_of_pair
 
 
 def catalogue_of(
@@ -143,10 +171,10 @@ def _clicks(happened: pa.Table, depth: int) -> NDArray[np.bool_]:
 def _events(reduced: Reduced, depth: int) -> dict[str, NDArray[np.float64]]:
     """The amounts of every kind of event, laid out like clicks."""
     events = {}
-    for number, kind in enumerate(reduced.events):
+    for number, kind in enumerate(reduced.account.events):
         laid_out = np.zeros((reduced.happened.num_rows, depth))
         if reduced.amounts is not None:
-            row = reduced.amounts["happening"].to_numpy()
+            row = _Numbers(reduced.happened, "happening")(reduced.amounts)
             place = reduced.amounts["place"].to_numpy()
             laid_out[row, place - 1] = reduced.amounts[f"amount_{number}"].to_numpy()
         events[kind] = laid_out

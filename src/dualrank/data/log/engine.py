@@ -25,7 +25,7 @@ GLOB = frozenset("*?[\\")
 STAGES = {
     "sessions": (0, 50),
     "lists": (50, 60),
-    "shown": (60, 80),
+    "displayed": (60, 80),
     "judged": (80, 85),
     "pairs": (85, 95),
 }
@@ -47,8 +47,8 @@ class Engine(Protocol):
     def view(self, name: str, query: str) -> None:
         """Give a query a name."""
 
-    def keep(self, name: str, query: str) -> None:
-        """Run a query and keep its result under a name."""
+    def keep(self, name: str, query: str, by: str | None = None) -> None:
+        """Run a query and keep its result under a name; rows with equal `by` near each other."""
 
     def fetch(self, query: str) -> pa.Table:
         """Run a query and bring its result here."""
@@ -64,6 +64,9 @@ class Engine(Protocol):
 
     def bit(self, place: str) -> str:
         """2 to the power of `place`, a number from 0 to 62."""
+
+    def shard(self, text: str, count: int) -> str:
+        """Which of so many shards a text is in: the same on every engine, 0 for NULL."""
 
     def seconds(self, column: str, kind: Type) -> str:
         """The time in a column as seconds (or the number that stands there), NULL if unreadable."""
@@ -196,10 +199,12 @@ class DuckDBEngine:
         """The rows of a query's result, or what DuckDB says against it."""
         return self._beside(lambda: self.connection.execute(query).fetchall())
 
-    def keep(self, name: str, query: str) -> None:
-        """Run a query and keep its result under a name."""
+    def keep(self, name: str, query: str, by: str | None = None) -> None:
+        """Run a query and keep its result under a name; rows with equal `by` near each other."""
         self._types.pop(name, None)
-        statement = f"CREATE OR REPLACE TEMP TABLE {name} AS {query}"
+        # In order, most blocks of rows are passed over where one value is asked for.
+        order = f" ORDER BY {by}" if by is not None else ""
+        statement = f"CREATE OR REPLACE TEMP TABLE {name} AS {query}{order}"
         with self._mendable():
             self._beside(lambda: self.connection.execute(statement), STAGES.get(name))
 
@@ -308,6 +313,11 @@ class DuckDBEngine:
     def bit(self, place: str) -> str:
         """2 to the power of `place`, a number from 0 to 62."""
         return f"(CAST(1 AS BIGINT) << ({place}))"
+
+    def shard(self, text: str, count: int) -> str:
+        """Which of so many shards a text is in: the same on every engine, 0 for NULL."""
+        digits = f"CAST('0x' || substr(md5({text}), 1, 15) AS BIGINT)"
+        return f"CAST(coalesce({digits} % {count}, 0) AS INTEGER)"
 
     def seconds(self, column: str, kind: Type) -> str:
         """The time in a column as seconds (or the number that stands there), NULL if unreadable."""

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pyarrow as pa
-
 from dualrank.data.log.columns import Columns
 from dualrank.data.log.engine import Engine, Type
 from dualrank.errors import DataError
@@ -60,17 +58,8 @@ def check_amounts(engine: Engine, columns: Columns, source: str) -> None:
             )
 
 
-def number_rows(engine: Engine, happened: str, keys: Sequence[str]) -> None:
-    """Keep what happened as a table whose rows are numbered (`happening`, from 0)."""
-    engine.keep(
-        "happened",
-        f"SELECT *, row_number() OVER (ORDER BY {', '.join(keys)}) - 1 AS happening "
-        f"FROM ({happened})",
-    )
-
-
-def sum_amounts(engine: Engine, sessions: str, keys: Sequence[str], kinds: int) -> pa.Table:
-    """The amounts of so many kinds by row of `happened` and by place.
+def sums_of_amounts(sessions: str, keys: Sequence[str], kinds: int) -> str:
+    """The query for the amounts of so many kinds by row of `happened` and by place.
 
     `sessions` is the query for the sessions that are kept, which happened alike where their list
     and `keys` are equal. A row that is repeated in a session counts once.
@@ -82,12 +71,12 @@ def sum_amounts(engine: Engine, sessions: str, keys: Sequence[str], kinds: int) 
         f"CAST(sum(CAST({value} AS DECIMAL(18, 6))) AS DOUBLE) AS {value}" for value in values
     )
     same = " AND ".join(f"s.{key} = h.{key}" for key in keys)
-    return engine.fetch(
-        f"SELECT h.happening, r.place, {sums} FROM "
+    return (
+        f"SELECT h.shard, h.happening, r.place, {sums} FROM "
         f"(SELECT session, place, {once} FROM rows WHERE place IS NOT NULL AND ({some}) "
         "GROUP BY session, place) r "
         f"JOIN ({sessions}) s ON r.session = s.session "
         "JOIN judged j ON s.one = j.one AND s.two = j.two "
-        f"JOIN happened h ON h.list = j.list AND {same} "
-        "GROUP BY h.happening, r.place"
+        f"JOIN happened h ON h.shard = j.shard AND h.list = j.list AND {same} "
+        "GROUP BY h.shard, h.happening, r.place"
     )

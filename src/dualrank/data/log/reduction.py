@@ -7,6 +7,10 @@ sets a bit per clicked position. Sessions with equal hashes displayed the same l
 looked for there. Two different lists would be taken for one only if both their hashes were equal,
 which happens to one pair in 2^128: of a billion different lists, to one in 10^20 logs. The result
 does not depend on the hash function, nor on the order of rows or how they lie in files.
+
+Nothing on the way of rows is numbered or sorted in one place. A list is called by the least of its
+sessions until its query is known; its *shard* is a hash of that query which every engine computes
+alike, and lists, pairs and what happened are numbered within their shard.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import pyarrow as pa
 from dualrank.data.click_log import PERIOD
 from dualrank.data.log.columns import Columns
 from dualrank.data.log.engine import Engine, Type, only_value
-from dualrank.data.log.event_amounts import amount, check_amounts, number_rows, sum_amounts
+from dualrank.data.log.event_amounts import amount, check_amounts, sums_of_amounts
 from dualrank.data.log.examples import MAX_DEPTH, changing, example_of
 from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.log_periods import cut
@@ -33,26 +37,40 @@ WORD = 62
 
 NO_CONTEXT = "(none)"
 
+PARTS = 32
+"""Into how many shards a log is cut that is fetched whole, so that they are numbered apart."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a reduction found that is no table, and the names that belong to its tables."""
+
+    contexts: tuple[str, ...]
+    periods: tuple[str, ...]
+    report: ReadingReport
+    events: tuple[str, ...] = ()
+
 
 @dataclass(frozen=True)
 class Reduced:
-    """The reduction of a log, as tables.
+    """The reduction of a log, or of a shard of it, as tables in any order of their rows.
 
-    `pairs`: query and document of every pair that is shown, in the order of both.
-    `shown`: list, pair (a row of `pairs`), place (1-based), for the documents of each distinct
-    list, in any order, some perhaps repeated.
-    `happened`: list, clicks_0 … (a bit per position, `WORD` in each), period, contexts, sessions.
-    `amounts`, where there are further `events`: what of each kind the sessions of a row of
-    `happened` add up to at a place (row, place, amount_0 …), where it is more than nothing.
+    `pairs`: shard, pair, query and document of every pair that is shown.
+    `shown`: shard, list, pair, place (1-based), for the documents of each distinct list, some
+    perhaps repeated.
+    `happened`: shard, list, clicks_0 … (a bit per position, `WORD` in each), period, contexts,
+    sessions, and, where there are further events, happening.
+    `amounts`, where there are further events: what of each kind the sessions of a happening add up
+    to at a place (shard, happening, place, amount_0 …), where it is more than nothing.
+
+    Pairs, lists and happenings are numbered from 0 within their shard, pairs in the order of query
+    and document.
     """
 
     pairs: pa.Table
     shown: pa.Table
     happened: pa.Table
-    contexts: tuple[str, ...]
-    periods: tuple[str, ...]
-    report: ReadingReport
-    events: tuple[str, ...] = ()
+    account: Account
     amounts: pa.Table | None = None
 
 
@@ -64,6 +82,35 @@ def reduce_log(
     problems: Sequence[Problem] = (),
 ) -> Reduced:
     """Reduce the table `log` of an engine; problems, with those known already, are counted."""
+    return fetch_reduced(engine, reduce_in_engine(engine, columns, options, source, problems))
+
+
+def fetch_reduced(engine: Engine, account: Account, shard: int | None = None) -> Reduced:
+    """The tables that `reduce_in_engine` keeps, or the part of them that is a shard's."""
+    only = "" if shard is None else f" WHERE shard = {shard}"
+    return Reduced(
+        engine.fetch(f"SELECT * FROM pairs{only}"),
+        engine.fetch(f"SELECT * FROM shown{only}"),
+        engine.fetch(f"SELECT * FROM happened{only}"),
+        account,
+        engine.fetch(f"SELECT * FROM amounts{only}") if account.events else None,
+    )
+
+
+def reduce_in_engine(
+    engine: Engine,
+    columns: Columns,
+    options: LogOptions,
+    source: str,
+    problems: Sequence[Problem] = (),
+    *,
+    shards: int | None = None,
+) -> Account:
+    """Reduce the table `log` to the tables of `Reduced`, which stay in the engine.
+
+    Given a number of `shards`, they are kept such that any one of them is fetched without reading
+    the others.
+    """
     if options.max_client_share is not None and "client_id" not in columns:
         raise DataError(
             f"{source}: max_client_share needs a column client_id (or another named as such)"
@@ -73,11 +120,11 @@ def reduce_log(
     words = 1
     while True:
         _sessions(engine, columns, words)
-        deepest = only_value(engine, "SELECT max(place) FROM shown")
+        deepest = only_value(engine, "SELECT max(place) FROM displayed")
         if deepest is None or deepest <= words * WORD:
             break
         words = -(-deepest // WORD)
-    return _Reduction(engine, columns, options, source, words, problems).result()
+    return _Reduction(engine, columns, options, source, words, problems, shards).account()
 
 
 def _rows(engine: Engine, columns: Columns, options: LogOptions) -> None:
@@ -142,7 +189,7 @@ def _id(column: str, kind: Type) -> str:
 
 
 def _sessions(engine: Engine, columns: Columns, words: int) -> None:
-    """`sessions`, one row each; `lists`, one row per distinct list; `shown`, the lists' rows."""
+    """`sessions`, one row each; `lists`, one of each distinct list; `displayed`, its rows."""
     # What else a row can hold that matters: a click without a position, a click that is no click.
     state = (
         "CASE WHEN click IS NULL THEN CASE WHEN clicked IS NULL THEN 3 ELSE 2 END "
@@ -168,16 +215,21 @@ def _sessions(engine: Engine, columns: Columns, words: int) -> None:
     )
     engine.keep(
         "lists",
-        "SELECT row_number() OVER (ORDER BY session) AS list, one, two, session, sessions, clicked "
-        "FROM (SELECT one, two, min(session) AS session, count(*) AS sessions, "
-        f"{_CLICKED} AS clicked FROM sessions "
-        "WHERE session IS NOT NULL GROUP BY one, two)",
+        "SELECT one, two, min(session) AS session, count(*) AS sessions, "
+        f"{_CLICKED} AS clicked FROM sessions WHERE session IS NOT NULL GROUP BY one, two",
     )
     engine.keep(
-        "shown",
-        "SELECT l.list, r.query, r.document, r.place, r.click, "
+        "displayed",
+        "SELECT r.session, r.query, r.document, r.place, r.click, "
         "CAST(r.position AS STRING) AS position, CAST(r.clicked AS STRING) AS clicked "
         "FROM rows r JOIN lists l ON r.session = l.session",
+    )
+
+
+def numbered(*order: str) -> str:
+    """The number of a row among those of its shard, from 0, in an order that leaves no choice."""
+    return (
+        f"CAST(row_number() OVER (PARTITION BY shard ORDER BY {', '.join(order)}) - 1 AS INTEGER)"
     )
 
 
@@ -191,16 +243,19 @@ def _grouped(columns: Columns) -> list[str]:
     return [*names, "client"] if "client_id" in columns else names
 
 
-# Lists that are not obviously right; to look at every list closely costs several times as much.
-_SUSPECTS = """
-    SELECT list FROM shown GROUP BY list HAVING NOT coalesce(
+# Of each list its query, and whether it is obviously right; to look at every list closely costs
+# several times as much.
+_FIRST_LOOK = """
+    SELECT session, min(query) AS query, coalesce(
         count(*) = max(place) AND count(*) = {places} AND count(*) = count(DISTINCT document)
         AND count(*) = count(query) AND min(query) = max(query) AND count(*) = count(click), FALSE)
+        AS sound
+    FROM displayed GROUP BY session
 """
 
 # Of the rows of one list, repeated rows merged: what is wrong with them, in the order of `KINDS`.
 _FLAWS = """
-    SELECT list,
+    SELECT session,
         bool_or(query IS NULL OR document IS NULL OR unclicked OR (nowhere AND NOT click))
             OR count(place) + count(unread) = 0 AS missing_value,
         bool_or(unread IS NOT NULL AND NOT zero) AS bad_position,
@@ -214,17 +269,17 @@ _FLAWS = """
         bool_or(nowhere AND click) AS not_displayed,
         max(times) > 1 AS repeated_row
     FROM (
-        SELECT list, query, document, place, unread, count(*) AS times,
+        SELECT session, query, document, place, unread, count(*) AS times,
                place IS NULL AND unread IS NULL AS nowhere,
                coalesce(TRY_CAST(unread AS DOUBLE) = 0, FALSE) AS zero,
                coalesce(bool_or(click), FALSE) AS click,
                bool_or(clicked IS NULL) AS unclicked,
                bool_or(clicked IS NOT NULL AND click IS NULL) AS misclicked
         FROM (SELECT *, CASE WHEN place IS NULL THEN position END AS unread
-              FROM shown WHERE list IN (SELECT list FROM suspects))
-        GROUP BY list, query, document, place, unread
+              FROM displayed WHERE session IN (SELECT session FROM seen WHERE NOT sound))
+        GROUP BY session, query, document, place, unread
     )
-    GROUP BY list
+    GROUP BY session
 """
 
 
@@ -239,9 +294,10 @@ class _Reduction:
         source: str,
         words: int,
         problems: Sequence[Problem],
+        shards: int | None,
     ) -> None:
         self.engine, self.columns, self.options = engine, columns, options
-        self.source, self.words = source, words
+        self.source, self.words, self.shards = source, words, shards
         self.clicked = " + ".join(f"bit_count(clicks_{word})" for word in range(words))
         # A log may have periods of its own, as a context.
         own = PERIOD in columns.contexts
@@ -251,7 +307,7 @@ class _Reduction:
             p.count for p in problems if p.treatment != "noted" and KINDS[p.kind].unit == "clicks"
         )
 
-    def result(self) -> Reduced:
+    def account(self) -> Account:
         """Everything, in the order in which one thing needs the other."""
         found = self._totals()
         self._judge_lists()
@@ -265,14 +321,14 @@ class _Reduction:
         if self.timed:
             kind = self.engine.types("log")[self.columns["timestamp"]]
             edges, names = cut(self.engine, self.options.periods, kind)
-        happened, amounts = self._happened(faults, filters, edges)
-        kept = int(happened["sessions"].to_numpy().sum())
-        pairs, shown = self._shown()
+        self._keep_happened(faults, filters, edges)
+        kept = only_value(self.engine, "SELECT coalesce(sum(sessions), 0) FROM happened")
+        self._keep_shown()
         report = ReadingReport(
             source=self.source,
             rows=found["rows"],
             sessions=found["sessions"],
-            kept=kept,
+            kept=int(kept),
             clicks=found["clicks"],
             problems=tuple(self.problems[kind] for kind in KINDS if kind in self.problems),
             filtered={name: count for name, (_, count) in filters.items()},
@@ -281,31 +337,35 @@ class _Reduction:
             clicked=found["clicked"],
             bad_clicked=bad_clicked,
         )
-        kinds = tuple(self.columns.events)
-        return Reduced(pairs, shown, happened, self.columns.contexts, names, report, kinds, amounts)
+        return Account(self.columns.contexts, names, report, tuple(self.columns.events))
 
-    def _shown(self) -> tuple[pa.Table, pa.Table]:
-        """The pairs of query and document, and which of them the lists show where.
+    def _keep_shown(self) -> None:
+        """`pairs` of query and document, and `shown`: which of them the lists show where.
 
         Names are fetched once a pair: lists are many, and repeat them.
         """
         self.engine.view(
             "kept_rows",
-            "SELECT list, query, document, place FROM shown JOIN judged USING (list) "
-            "WHERE NOT dropped AND place IS NOT NULL",
+            "SELECT j.shard, j.list, d.query, d.document, d.place FROM displayed d "
+            "JOIN judged j ON d.session = j.session WHERE NOT j.dropped AND d.place IS NOT NULL",
         )
-        self.engine.keep(
+        self._keep(
             "pairs",
-            "SELECT query, document, "
-            "CAST(row_number() OVER (ORDER BY query, document) - 1 AS INTEGER) AS pair "
-            "FROM (SELECT DISTINCT query, document FROM kept_rows)",
+            f"SELECT shard, {numbered('query', 'document')} AS pair, query, document "
+            "FROM (SELECT DISTINCT shard, query, document FROM kept_rows)",
         )
-        pairs = self.engine.fetch("SELECT query, document FROM pairs ORDER BY pair")
-        shown = self.engine.fetch(
-            "SELECT CAST(d.list AS INTEGER) AS list, p.pair, d.place FROM kept_rows d "
-            "JOIN pairs p ON d.query = p.query AND d.document = p.document"
+        shown = (
+            "SELECT k.shard, k.list, p.pair, k.place FROM kept_rows k "
+            "JOIN pairs p ON k.query = p.query AND k.document = p.document"
         )
-        return pairs, shown
+        if self.shards is None:
+            self.engine.view("shown", shown)
+        else:
+            self._keep("shown", shown)
+
+    def _keep(self, name: str, query: str) -> None:
+        """Keep a table of which shards are fetched one by one, or all at once."""
+        self.engine.keep(name, query, by=None if self.shards is None else "shard")
 
     def _totals(self) -> dict[str, int]:
         (totals,) = self.engine.fetch(
@@ -346,7 +406,7 @@ class _Reduction:
         flaws = [name for name in KINDS if f"AS {name}" in looked_for]
         distinct = f"bit_count(bit_or({self.engine.bit('place - 1')}))"
         places = distinct if self.words == 1 else "count(DISTINCT place)"
-        self.engine.keep("suspects", _SUSPECTS.format(places=places))
+        self.engine.keep("seen", _FIRST_LOOK.format(places=places))
         self.engine.keep("flawed", looked_for)
         # A session over two queries has two lists; what that does to positions is not news.
         # Likewise a position that cannot be read leaves a gap, and so may one that is there twice.
@@ -367,33 +427,32 @@ class _Reduction:
         )
         dropped = " OR ".join(name for name in flaws if KINDS[name].treatment == "dropped")
         lossy = " OR ".join(name for name in flaws if KINDS[name].treatment != "noted")
+        shard = self.engine.shard("s.query", self.shards or PARTS)
         self.engine.keep(
             "judged",
-            f"SELECT *, {dropped} AS dropped, {lossy} AS lossy FROM "
-            f"(SELECT list, one, two, l.session, sessions, clicked, {flags} "
-            "FROM lists l LEFT JOIN flawed USING (list))",
+            f"SELECT *, {numbered('session')} AS list, {dropped} AS dropped, {lossy} AS lossy FROM "
+            f"(SELECT {shard} AS shard, one, two, l.session, sessions, clicked, {flags} "
+            "FROM lists l JOIN seen s ON l.session = s.session "
+            "LEFT JOIN flawed f ON l.session = f.session)",
         )
         counts = ", ".join(
             f"sum(CASE WHEN {name} THEN sessions END) AS {name}, "
-            f"sum(CASE WHEN {name} THEN clicked END) AS clicked_{name}, "
-            f"min(CASE WHEN {name} THEN list END) AS first_{name}"
+            f"sum(CASE WHEN {name} THEN clicked END) AS clicked_{name}"
             for name in flaws
         )
         (found,) = self.engine.fetch(f"SELECT {counts} FROM judged").to_pylist()
         for name in flaws:
             if found[name]:
-                example = self._example(name, found[f"first_{name}"])
-                self._found(name, int(found[name]), example, int(found[f"clicked_{name}"]))
+                count, clicked = int(found[name]), int(found[f"clicked_{name}"])
+                self._found(name, count, self._example(name), clicked)
 
-    def _example(self, kind: str, number: int) -> str:
-        (session,) = self.engine.fetch(
-            f"SELECT session FROM lists WHERE list = {number}"
-        ).to_pylist()
+    def _example(self, kind: str) -> str:
         rows = self.engine.fetch(
-            "SELECT query, document, position, clicked, place, click FROM shown "
-            f"WHERE list = {number} ORDER BY TRY_CAST(position AS DOUBLE), document, query, clicked"
+            "SELECT session, query, document, position, clicked, place, click FROM displayed "
+            f"WHERE session = (SELECT min(session) FROM judged WHERE {kind}) "
+            "ORDER BY TRY_CAST(position AS DOUBLE), document, query, clicked"
         ).to_pylist()
-        return example_of(kind, session["session"], rows, self.options.first)
+        return example_of(kind, rows[0]["session"], rows, self.options.first)
 
     def _judge_sessions(self) -> str:
         """The condition under which a session itself, rather than its list, is dropped."""
@@ -459,10 +518,10 @@ class _Reduction:
         (found,) = self.engine.fetch(bad).to_pylist()
         return int(found["sessions"] or 0), int(found["clicked"] or 0)
 
-    def _happened(
+    def _keep_happened(
         self, faults: str, filters: dict[str, tuple[str, int]], edges: Sequence[float]
-    ) -> tuple[pa.Table, pa.Table | None]:
-        """What happened how often, and the amounts of further events."""
+    ) -> None:
+        """`happened`: what happened how often, and the `amounts` of further events."""
         keys = [f"clicks_{word}" for word in range(self.words)]
         keys += [f"context_{number}" for number in range(len(self.columns.contexts))]
         passed = [f"NOT ({condition})" for condition, _ in filters.values()]
@@ -470,16 +529,17 @@ class _Reduction:
         period = " + ".join(f"CASE WHEN time >= {edge!r} THEN 1 ELSE 0 END" for edge in edges[1:])
         chosen = ", ".join([*keys, f"{period or 0} AS period"])
         happened = (
-            f"SELECT j.list, {', '.join(keys)}, period, n AS sessions FROM ("
+            f"SELECT j.shard, j.list, {', '.join(keys)}, period, n AS sessions FROM ("
             f"SELECT one, two, {', '.join(keys)}, period, count(*) AS n FROM "
             f"(SELECT one, two, {chosen} FROM sessions WHERE {kept}) "
             f"GROUP BY one, two, {', '.join(keys)}, period"
             ") h JOIN judged j ON h.one = j.one AND h.two = j.two WHERE NOT j.dropped"
         )
         if not self.columns.events:
-            return self.engine.fetch(happened), None
+            self._keep("happened", happened)
+            return
         keys.append("period")
-        number_rows(self.engine, happened, ["list", *keys])
+        happening = numbered("list", *keys)
+        self._keep("happened", f"SELECT *, {happening} AS happening FROM ({happened})")
         sessions = f"SELECT session, one, two, {chosen} FROM sessions WHERE {kept}"
-        amounts = sum_amounts(self.engine, sessions, keys, len(self.columns.events))
-        return self.engine.fetch("SELECT * FROM happened ORDER BY happening"), amounts
+        self._keep("amounts", sums_of_amounts(sessions, keys, len(self.columns.events)))

@@ -110,11 +110,14 @@ class SparkEngine:
         """Give a query a name."""
         self.session.sql(query).createOrReplaceTempView(name)
 
-    def keep(self, name: str, query: str) -> None:
+    def keep(self, name: str, query: str, by: str | None = None) -> None:
         """Run a query and keep its result under a name, on disk where memory is short."""
         if name in self._kept:
             self._kept[name].unpersist()
-        self._kept[name] = self.session.sql(query).persist()
+        found = self.session.sql(query)
+        if by is not None:
+            found = found.repartition(by).sortWithinPartitions(by)
+        self._kept[name] = found.persist()
         self._kept[name].createOrReplaceTempView(name)
 
     def fetch(self, query: str) -> pa.Table:
@@ -140,6 +143,11 @@ class SparkEngine:
     def bit(self, place: str) -> str:
         """2 to the power of `place`, a number from 0 to 62."""
         return f"shiftleft(CAST(1 AS BIGINT), {place})"
+
+    def shard(self, text: str, count: int) -> str:
+        """Which of so many shards a text is in: the same on every engine, 0 for NULL."""
+        digits = f"CAST(conv(substr(md5({text}), 1, 15), 16, 10) AS BIGINT)"
+        return f"CAST(coalesce({digits} % {count}, 0) AS INTEGER)"
 
     def seconds(self, column: str, kind: Type) -> str:
         """The time in a column as seconds (or the number that stands there), NULL if unreadable."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import mmap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,23 +24,15 @@ LONGEST_HEADER = 10_000
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
-    """Write an array."""
-    write_blocks(path, [array], array.dtype, array.shape)
-
-
-def write_blocks(
-    path: Path, blocks: Iterable[NDArray[Any]], dtype: DTypeLike, shape: Sequence[int]
-) -> None:
-    """Write an array of this shape, some rows after the other."""
-    kind, written = np.dtype(dtype), 0
+    """Write an array, row by row."""
     with path.open("xb") as file:
-        header = {"descr": npy.dtype_to_descr(kind), "fortran_order": False, "shape": tuple(shape)}
+        header = {
+            "descr": npy.dtype_to_descr(array.dtype),
+            "fortran_order": False,
+            "shape": array.shape,
+        }
         npy.write_array_header_1_0(file, header)
-        for block in blocks:
-            file.write(np.ascontiguousarray(block, dtype=kind).data)
-            written += len(block)
-    if written != shape[0]:
-        raise ValueError(f"{path.name}: {written} rows came, and {shape[0]} were announced")
+        np.ascontiguousarray(array).tofile(file)
 
 
 def map_array(

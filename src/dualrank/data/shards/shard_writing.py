@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.lists import PADDING
 from dualrank.data.log.reading_report import ReadingReport
 from dualrank.data.log.saved import write_log
-from dualrank.data.shards.mapped_arrays import write_array, write_blocks
+from dualrank.data.shards.mapped_arrays import write_array
 from dualrank.data.shards.shard import (
     CUMULATIVE,
     FEATURES,
@@ -33,19 +32,6 @@ from dualrank.storage import sha256_of_file, write_text
 NAMES_AT_ONCE = 1 << 16
 
 Floats = NDArray[np.float32]
-
-
-@dataclass(frozen=True, eq=False)
-class Content:
-    """What a shard is made of.
-
-    `log` has the names of all documents of the shard in its catalogue, sorted by query and
-    document, whether its lists show them or not; `features` are their rows, some at a time.
-    """
-
-    log: ClickLog
-    pair_counts: NDArray[np.int64]
-    features: Iterable[Floats] | None = None
 
 
 class ShardWriter:
@@ -65,11 +51,15 @@ class ShardWriter:
         self._columns: dict[str, list[str]] = {}
         self._events: list[str] = []
 
-    def add(self, content: Content) -> None:
-        """Write the next shard."""
+    def add(self, log: ClickLog, features: Floats | None = None) -> None:
+        """Write the next shard.
+
+        The catalogue of the log names all documents of the shard, sorted by query and document,
+        whether its lists show them or not; `features` are their rows.
+        """
         folder = self._folder / shard_name(len(self._shards))
         folder.mkdir()
-        log, catalogue = content.log, content.log.catalogue
+        catalogue = log.catalogue
         assert catalogue is not None
         self._columns = {name: list(column.names) for name, column in log.columns.items()}
         self._events = list(log.events)
@@ -77,10 +67,10 @@ class ShardWriter:
         _write_names(folder / NAMES, catalogue)
         for name, array in _arrays(log, catalogue, self._depth).items():
             write_array(folder / name, array)
-        write_array(folder / PAIR_COUNTS, content.pair_counts)
-        if content.features is not None:
-            shape = (len(catalogue.doc_ids), self._count or 0)
-            write_blocks(folder / FEATURES, content.features, np.float32, shape)
+        pair_counts = pair_counts_of(log)
+        write_array(folder / PAIR_COUNTS, pair_counts)
+        if features is not None:
+            write_array(folder / FEATURES, features.astype(np.float32, copy=False))
         self._shards.append(
             {
                 "sessions": log.sessions,
@@ -88,7 +78,7 @@ class ShardWriter:
                 "patterns": len(log.counts),
                 "documents": len(catalogue.doc_ids),
                 "queries": len(catalogue.query_ids),
-                "pairs_at_places": len(content.pair_counts),
+                "pairs_at_places": len(pair_counts),
                 "files": {
                     path.name: {"bytes": path.stat().st_size, "sha256": sha256_of_file(path)}
                     for path in sorted(folder.iterdir())
@@ -155,3 +145,18 @@ def _write_names(path: Path, catalogue: Catalogue) -> None:
                 pa.array(each, pa.large_string()) for each in (queries, catalogue.doc_ids[rows])
             ]
             writer.write_batch(pa.record_batch(names, schema=schema))
+
+
+def pair_counts_of(log: ClickLog) -> NDArray[np.int64]:
+    """Of every document and place from 1, in this order: its sessions and clicks."""
+    mask = log.lists.mask
+    key = log.lists.documents.astype(np.int64) * (log.lists.depth + 1) + np.arange(
+        1, log.lists.depth + 1
+    )
+    found, place_of = np.unique(key[mask], return_inverse=True)
+    sessions = np.broadcast_to(log.sessions_per_list[:, None], mask.shape)[mask]
+    sums = [
+        np.bincount(place_of.reshape(-1), each, len(found)).astype(np.int64)
+        for each in (sessions, log.clicks_per_list[mask])
+    ]
+    return np.stack([*np.divmod(found, log.lists.depth + 1), *sums], axis=1)

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import pyarrow as pa
 
@@ -35,7 +35,7 @@ _LIST_IN_MEMORY, _PATTERN_IN_MEMORY = 60, 40
 """Bytes of a position, roughly, while a log is put together: its names are many times as long."""
 
 
-def is_sharded(log: Any) -> bool:
+def is_sharded(log: Any) -> TypeGuard[str | os.PathLike[str]]:
     """Whether this is the folder of a log in shards."""
     return isinstance(log, str | os.PathLike) and Path(log, MANIFEST).is_file()
 

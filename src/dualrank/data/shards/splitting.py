@@ -13,7 +13,7 @@ from dualrank.data.catalogue import Catalogue
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import PADDING, RankedLists
-from dualrank.data.shards.shard_writing import Content, ShardWriter
+from dualrank.data.shards.shard_writing import ShardWriter
 from dualrank.data.shards.sharded_log import ShardedLog, shard_of
 from dualrank.errors import DataError
 from dualrank.storage import whole_folder
@@ -32,15 +32,15 @@ def write_shards(
             feature_count=None if dataset is None else dataset.feature_count,
             feature_names=None if dataset is None else dataset.feature_names,
         )
-        for content in _contents(log, log.catalogue, shards, dataset):
-            writer.add(content)
+        for part, features in _parts(log, log.catalogue, shards, dataset):
+            writer.add(part, features)
         writer.finish(log.reading)
     return ShardedLog.open(folder)
 
 
-def _contents(
+def _parts(
     log: ClickLog, catalogue: Catalogue, shards: int, dataset: Dataset | None
-) -> Iterator[Content]:
+) -> Iterator[tuple[ClickLog, NDArray[np.float32] | None]]:
     queries = np.array([shard_of(str(query), shards) for query in catalogue.query_ids], np.int64)
     names = np.array([str(name) for name in catalogue.doc_ids], dtype=object)
     query_names = np.array([str(name) for name in catalogue.query_ids], dtype=object)
@@ -65,8 +65,8 @@ def _contents(
         any_document = documents.max(axis=1, initial=PADDING)
         lists = RankedLists(documents, own.query_of_document[any_document].astype(np.int32))
         part = _sorted(replace(part, lists=lists, catalogue=own, reading=None))
-        features = None if dataset is None else [dataset.features[rows]]
-        yield Content(part, _pair_counts(part), features)
+        features = None if dataset is None else dataset.features[rows]
+        yield part, features
 
 
 def _sorted(log: ClickLog) -> ClickLog:
@@ -75,18 +75,3 @@ def _sorted(log: ClickLog) -> ClickLog:
     moved = log.take_lists(order)
     rows = np.argsort(moved.list_of, kind="stable")
     return moved.take_rows(rows)
-
-
-def _pair_counts(log: ClickLog) -> NDArray[np.int64]:
-    """Of every document and place: its sessions and clicks."""
-    mask = log.lists.mask
-    key = log.lists.documents.astype(np.int64) * (log.lists.depth + 1) + np.arange(
-        1, log.lists.depth + 1
-    )
-    found, place_of = np.unique(key[mask], return_inverse=True)
-    sessions = np.broadcast_to(log.sessions_per_list[:, None], mask.shape)[mask]
-    sums = [
-        np.bincount(place_of.reshape(-1), each, len(found)).astype(np.int64)
-        for each in (sessions, log.clicks_per_list[mask])
-    ]
-    return np.stack([*np.divmod(found, log.lists.depth + 1), *sums], axis=1)
