@@ -1,0 +1,268 @@
+"""Labels of the lists that are drawn from shards, with the features of their documents.
+
+What `LoggedClicks`, `ReadClicks` and `DisplayedOrder` hold for all lists of a log is made here for
+those of one batch, from rows that are mapped: the same lists come up for the same random state, and
+with the same labels. Only the features of these lists are read, and scaled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.corrections.correction import Correction
+from dualrank.data.dataset import Dataset
+from dualrank.data.lists import PADDING, RankedLists
+from dualrank.data.scaling import Scaler
+from dualrank.data.shards.shard import Shard
+from dualrank.errors import SettingsError
+from dualrank.learning.feedback import (
+    LISTS_FOR_ONE_ORDER,
+    Feedback,
+    require_comparisons,
+    require_read_down,
+    with_others,
+)
+from dualrank.learning.logging_scores import Ground, logging_scores
+from dualrank.learning.methods import Method, clicks_of, order_of, read_clicks_of
+from dualrank.learning.plan import Plan
+from dualrank.learning.sharded.own_shards import LISTS_PER_BLOCK, labels_at, take_rows
+from dualrank.learning.sharded.sharded_source import ShardedSource, read_through
+from dualrank.rankers.batch import Batch
+
+ROWS_PER_BLOCK = 1 << 16
+Rows = NDArray[np.intp]
+
+
+def require_drawn(plan: Plan) -> None:
+    """Refuse to train on shards what takes all lists at once."""
+    method, ranker = plan.way, plan.ranker
+    why = None
+    if ranker.makes.whole or ranker.makes.at_once:
+        why = f"a ranker of kind {ranker.kind} takes all lists at once"
+    elif plan.events is not None:
+        why = "weighted events are brought to the scale of clicks over all lists"
+    elif not _is_drawn(method):
+        why = f"method {method.name} makes the labels of all lists before the first step"
+    if why is not None:
+        raise SettingsError(
+            f"{why}, and of a log in shards some are drawn at every step; train on one shard, "
+            "which is a reduced log of its own with a random sample of the queries "
+            "(log/00000/log.parquet, with the features of all documents)"
+        )
+
+
+def _is_drawn(method: Method) -> bool:
+    """Whether labels of a list follow from its own rows."""
+    by_list = method.correction.labels is Correction.labels
+    known = method.feedback in (clicks_of, read_clicks_of, order_of)
+    return by_list and known and method.extract is None
+
+
+def mapped_feedback(
+    source: ShardedSource,
+    plan: Plan,
+    correction: Correction,
+    scaler: Scaler,
+    ground: Ground | None = None,
+) -> Feedback:
+    """What the loop draws from, as the method of a plan has it."""
+    method = plan.way
+    require_comparisons(source.lists)
+    if method.feedback is order_of:
+        return MappedOrder(source, scaler)
+    if method.feedback is read_clicks_of:
+        _require_whole_lists(source)
+    return MappedClicks(
+        source,
+        scaler,
+        context=plan.context,
+        reads=method.feedback is read_clicks_of,
+        clicked_only=correction.clicked_only,
+        ground=None if ground is None else MappedGround.of(source, ground),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The lists of a batch that lie in one shard: `places` say where each stands in the batch."""
+
+    shard: Shard
+    places: Rows
+    lists: Rows
+
+    @property
+    def queries(self) -> NDArray[np.int32]:
+        """The query of each list."""
+        return self.shard.log.lists.queries[self.lists]
+
+
+class MappedClicks:
+    """Clicks of the lists that are drawn, as `LoggedClicks` and, where users `read`, `ReadClicks`.
+
+    Lists without a click are left out where they say nothing (`clicked_only`), before anything is
+    read of their documents.
+    """
+
+    def __init__(
+        self,
+        source: ShardedSource,
+        scaler: Scaler,
+        *,
+        context: str | None = None,
+        reads: bool = False,
+        clicked_only: bool = False,
+        ground: MappedGround | None = None,
+    ) -> None:
+        self.lists = source.lists
+        self._own, self._scaler = source.own, scaler
+        self._context, self._reads, self._ground = context, reads, ground
+        self._clicked_only = clicked_only
+        self._is_share = source.workers.count > 1
+
+    def draw(self, size: int, rng: np.random.Generator) -> Batch:
+        """Draw lists in proportion to their sessions; of those, the ones in this worker's shards.
+
+        `size` is that of the draw of all workers, and of the batch's `drawn`.
+        """
+        tickets = rng.integers(self._own.sessions, size=size)
+        shape = (size, self.lists.depth)
+        documents = np.full(shape, PADDING, dtype=np.int32)
+        labels, examined = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+        contexts = np.zeros(size, np.int32)
+        chosen = np.zeros(size, dtype=bool)
+        parts = []
+        for found in self._own.find(tickets):
+            label = labels_at(found.shard, found.sessions, self._context)
+            speaks = np.ones(len(label.lists), dtype=bool)
+            if self._clicked_only:
+                speaks = label.clicks.any(axis=1)
+            places, lists = found.places[speaks], label.lists[speaks]
+            documents[places] = found.shard.log.lists.documents[lists]
+            labels[places], contexts[places] = label.clicks[speaks], label.contexts[speaks]
+            examined[places] = label.examined[speaks]
+            chosen[places] = True
+            parts.append(_Part(found.shard, places, lists))
+        own, features = gathered(documents, parts, self._scaler)
+        batch = Batch(
+            own,
+            labels,
+            size,
+            None if self._context is None else contexts,
+            ground=None if self._ground is None else self._ground.under(documents, parts),
+            examined=examined if self._reads else None,
+            features=features,
+            is_share=self._is_share,
+        )
+        return batch if chosen.all() else batch.take(np.flatnonzero(chosen))
+
+
+class MappedOrder:
+    """The order displayed, followed by other candidates, as `DisplayedOrder`."""
+
+    def __init__(self, source: ShardedSource, scaler: Scaler) -> None:
+        self.lists = source.lists
+        self._own, self._scaler = source.own, scaler
+        self._is_share = source.workers.count > 1
+
+    def draw(self, size: int, rng: np.random.Generator) -> Batch:
+        """Draw lists in proportion to their sessions, a quarter of `size`."""
+        count = max(1, size // LISTS_FOR_ONE_ORDER)
+        tickets = rng.integers(self._own.sessions, size=count)
+        shown = np.full((count, self.lists.depth), PADDING, dtype=np.int32)
+        firsts, lengths = np.zeros(count, np.int64), np.ones(count, np.int64)
+        chosen = np.zeros(count, dtype=bool)
+        parts = []
+        for found in self._own.find(tickets):
+            lists = np.searchsorted(found.shard.cumulative, found.sessions, side="right")
+            part = _Part(found.shard, found.places, lists)
+            shown[part.places] = found.shard.log.lists.documents[lists]
+            firsts[part.places] = found.shard.offsets[part.queries]
+            lengths[part.places] = found.shard.offsets[part.queries + 1] - firsts[part.places]
+            chosen[part.places] = True
+            parts.append(part)
+        lists = RankedLists(shown, np.zeros(count, np.int32))
+        batch = with_others(lists, firsts, lengths, rng.random(shown.shape), count)
+        known = np.where(chosen[:, None], batch.documents, PADDING)
+        own, features = gathered(known, parts, self._scaler)
+        batch = replace(
+            batch, documents=own, queries=None, features=features, is_share=self._is_share
+        )
+        return batch if chosen.all() else batch.take(np.flatnonzero(chosen))
+
+
+def gathered(
+    documents: NDArray[np.int32], parts: Sequence[_Part], scaler: Scaler
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The scaled features of all documents of a batch, and the batch's lists pointing to them."""
+    mask = documents != PADDING
+    own = np.full_like(documents, PADDING)
+    count = int(mask.sum())
+    own[mask] = np.arange(count)
+    features = np.empty((count, scaler.input_count), np.float32)
+    for part in parts:
+        inside = mask[part.places]
+        rows, places = documents[part.places][inside], own[part.places][inside]
+        take_rows(part.shard.dataset.features, rows, places, features)
+    return own, scaler.transform(features)
+
+
+class MappedGround:
+    """What lists stand on: what the logging ranker must have thought of their documents.
+
+    `scores` are those of the ground's model for all documents of this worker's shards, by shard:
+    4 bytes a document.
+    """
+
+    def __init__(self, ground: Ground, scores: dict[int, NDArray[np.float32]]) -> None:
+        self._ground, self._scores = ground, scores
+
+    @classmethod
+    def of(cls, source: ShardedSource, ground: Ground) -> MappedGround:
+        """Score the documents of this worker's shards, block by block."""
+        model, scores = ground.model, {}
+        for shard in source.own.shards:
+            features = read_through(shard)
+            scores[shard.number] = np.empty(shard.documents, np.float32)
+            for start in range(0, shard.documents, ROWS_PER_BLOCK):
+                block = slice(start, start + ROWS_PER_BLOCK)
+                scores[shard.number][block] = model.predict(features[block])
+        return cls(ground, scores)
+
+    def under(
+        self, documents: NDArray[np.int32], parts: Sequence[_Part]
+    ) -> NDArray[np.float32]:
+        """s of the documents displayed, laid out like the lists of the batch."""
+        laid_out = np.zeros(documents.shape, np.float32)
+        for part in parts:
+            laid_out[part.places] = self._of_part(documents[part.places], part)
+        return laid_out
+
+    def _of_part(self, documents: NDArray[np.int32], part: _Part) -> NDArray[np.float64]:
+        """The same for lists of one shard: each is looked at with all candidates of its query."""
+        firsts = part.shard.offsets[part.queries]
+        lengths = part.shard.offsets[part.queries + 1] - firsts
+        offsets = np.append(0, np.cumsum(lengths))
+        rows = np.arange(offsets[-1]) + np.repeat(firsts - offsets[:-1], lengths)
+        moved = (offsets[:-1] - firsts)[:, None]
+        own = np.where(documents == PADDING, PADDING, documents + moved).astype(np.int32)
+        candidates = Dataset(
+            np.empty((len(rows), 0), np.float32), offsets, np.empty(len(firsts), np.str_)
+        )
+        lists = RankedLists(own, np.arange(len(firsts), dtype=np.int32))
+        scores = self._scores[part.shard.number][rows]
+        return logging_scores(scores, lists, candidates) / self._ground.scale
+
+
+def _require_whole_lists(source: ShardedSource) -> None:
+    """Refuse gaps, wherever in this worker's shards they are."""
+    for shard in source.own.shards:
+        for start in range(0, shard.lists, LISTS_PER_BLOCK):
+            block = slice(start, start + LISTS_PER_BLOCK)
+            lists = RankedLists(
+                shard.log.lists.documents[block], shard.log.lists.queries[block]
+            )
+            require_read_down(lists)
