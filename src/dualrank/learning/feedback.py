@@ -54,7 +54,7 @@ def require_comparisons(lists: RankedLists) -> None:
 
 
 def require_read_down(lists: RankedLists) -> None:
-    """Refuse gaps among several documents, where users read from the top: what was clicked there?"""
+    """Refuse gaps among several documents of lists that are read from the top."""
     if (lists.mask.sum(axis=1) > 1).any():
         who = "a method for users who stop"
         require_no_gaps(lists, who, "likelihood, dla and ipw learn from what is there")
@@ -237,7 +237,7 @@ class ReadClicks(LoggedClicks):
     """
 
     def check(self, lists: RankedLists) -> None:
-        """Refuse gaps among several documents: a click may have been made there."""
+        """Refuse gaps: a click may have been made there."""
         require_read_down(lists)
 
     def read(self, log: ClickLog) -> NDArray[np.bool_]:

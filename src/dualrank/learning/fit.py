@@ -59,7 +59,7 @@ def fit(
         require_alone(dataset, start)
         names = source.feature_names
     elif dataset is None:
-        raise SettingsError("give the features of the documents beside the log")
+        raise SettingsError("the log needs the features of its documents beside it: give features=")
     else:
         source, dataset = _inputs(source, dataset, start)
         names = dataset.feature_names
@@ -73,6 +73,7 @@ def fit(
         source = ShardedSource.of(source, plan.held_out, plan.settings.seed)
     if isinstance(source, ShardedSource):
         dataset = source.sample.dataset
+    assert isinstance(dataset, Dataset)
     check_source(source, dataset)
     path = None if checkpoint is None else Path(checkpoint)
     if plan.events is not None:
@@ -110,9 +111,7 @@ def require_alone(dataset: Any, start: Model | None = None) -> None:
         raise SettingsError("training on a log in shards goes on from no model")
 
 
-def _inputs(
-    source: Any, dataset: Any, start: Model | None
-) -> tuple[ClickLog | Feedback, Dataset]:
+def _inputs(source: Any, dataset: Any, start: Model | None) -> tuple[ClickLog | Feedback, Dataset]:
     """A log or labels, and the documents that they point to, with the features of a model."""
     if _is_labels(source):
         dataset = dataset_from(dataset)

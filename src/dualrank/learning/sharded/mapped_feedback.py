@@ -137,9 +137,7 @@ class MappedClicks:
         parts = []
         for found in self._own.find(tickets):
             label = labels_at(found.shard, found.sessions, self._context)
-            speaks = np.ones(len(label.lists), dtype=bool)
-            if self._clicked_only:
-                speaks = label.clicks.any(axis=1)
+            speaks = np.asarray(label.clicks.any(axis=1) | (not self._clicked_only))
             places, lists = found.places[speaks], label.lists[speaks]
             documents[places] = found.shard.log.lists.documents[lists]
             labels[places], contexts[places] = label.clicks[speaks], label.contexts[speaks]
@@ -184,8 +182,8 @@ class MappedOrder:
             lengths[part.places] = found.shard.offsets[part.queries + 1] - firsts[part.places]
             chosen[part.places] = True
             parts.append(part)
-        lists = RankedLists(shown, np.zeros(count, np.int32))
-        batch = with_others(lists, firsts, lengths, rng.random(shown.shape), count)
+        drawn = RankedLists(shown, np.zeros(count, np.int32))
+        batch = with_others(drawn, firsts, lengths, rng.random(shown.shape), count)
         known = np.where(chosen[:, None], batch.documents, PADDING)
         own, features = gathered(known, parts, self._scaler)
         batch = replace(
@@ -232,9 +230,7 @@ class MappedGround:
                 scores[shard.number][block] = model.predict(features[block])
         return cls(ground, scores)
 
-    def under(
-        self, documents: NDArray[np.int32], parts: Sequence[_Part]
-    ) -> NDArray[np.float32]:
+    def under(self, documents: NDArray[np.int32], parts: Sequence[_Part]) -> NDArray[np.float32]:
         """s of the documents displayed, laid out like the lists of the batch."""
         laid_out = np.zeros(documents.shape, np.float32)
         for part in parts:
@@ -262,7 +258,5 @@ def _require_whole_lists(source: ShardedSource) -> None:
     for shard in source.own.shards:
         for start in range(0, shard.lists, LISTS_PER_BLOCK):
             block = slice(start, start + LISTS_PER_BLOCK)
-            lists = RankedLists(
-                shard.log.lists.documents[block], shard.log.lists.queries[block]
-            )
+            lists = RankedLists(shard.log.lists.documents[block], shard.log.lists.queries[block])
             require_read_down(lists)

@@ -60,7 +60,8 @@ def shares_of(log: ShardedLog, share: float) -> NDArray[np.int64]:
     queries = np.array([shard.queries for shard in log.shards])
     total = int(queries.sum())
     wanted = max(min(2, total - 1), round(share * total), 1) if share else 0
-    return np.diff(np.round(np.append(0, np.cumsum(queries)) * (wanted / total)).astype(np.int64))
+    ends = np.round(np.cumsum(queries) * (wanted / total)).astype(np.int64)
+    return ends - np.append(0, ends[:-1])
 
 
 def choose(shard: Shard, log: ShardedLog, wanted: int, seed: int) -> Choice:
@@ -95,10 +96,10 @@ def gather(
     pieces = list[dict[str, NDArray]]()
     kinds = _kinds(log)
     for shard, choice, owner in zip(log.shards, choices, owners, strict=True):
-        own = None if choice is None else _piece(shard, choice)
+        own = {} if choice is None else _piece(shard, choice)
         pieces.append(
             {
-                name: workers.share_array(own and own[name], owner, kind, dimensions)
+                name: workers.share_array(own.get(name), owner, kind, dimensions)
                 for name, (kind, dimensions) in kinds.items()
             }
         )

@@ -120,7 +120,7 @@ class ShardedSource:
 
     def sessions_by(self, context: str) -> NDArray[np.int64]:
         """How many sessions are in each value of a column."""
-        names = self.log.columns[context]
+        names = self.sample.log.column(context).names
         table = np.zeros(len(names))
         for shard in self.own.shards:
             codes = shard.log.columns[context].codes
