@@ -8,7 +8,7 @@ and document; NULL where a pair has none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -95,33 +95,30 @@ class EngineFeatures:
                 "expected one row of features"
             )
 
-    def catalogue(self, shard: int) -> Catalogue:
-        """The names of a shard's documents, in the order of its features."""
-        return catalogue_in_order(
-            self.engine.fetch(
-                f"SELECT query, document FROM documents WHERE shard = {shard} "
-                "ORDER BY query, document"
-            )
-        )
-
-    def matrix(self, shard: int) -> NDArray[np.float32]:
-        """The features of a shard's documents."""
+    def documents(self, shard: int) -> tuple[Catalogue, NDArray[np.float32]]:
+        """The names of a shard's documents, and their features."""
+        values = [f"f{number}" for number in range(len(self.columns))]
         fetched = self.engine.fetch(
-            f"SELECT query AS query_id, document AS doc_id, {', '.join(self._values())} "
-            f"FROM documents WHERE shard = {shard} ORDER BY query, document"
+            f"SELECT query, document, {', '.join(values)} FROM documents WHERE shard = {shard} "
+            "ORDER BY query, document"
         )
+        catalogue = catalogue_in_order(fetched)
         if fetched.num_rows == 0:
-            return np.empty((0, self.count), np.float32)
-        rows = FeatureRows.of(
-            fetched.rename_columns([*KEYS, *self.columns]), self.where, names=self.names
-        )
+            return catalogue, np.empty((0, self.count), np.float32)
+        table = fetched.select(values).rename_columns(self.columns)
+        rows = FeatureRows.of(table, self.where, names=self.names, keys=())
         if rows.matrix.shape[1] != self.count:
             raise DataError(
                 f"{self.where}: documents have {self.count} and {rows.matrix.shape[1]} features; "
                 "expected equally many"
             )
-        rows.require_finite(self.where)
-        return rows.matrix
+        if not (np.isfinite(rows.matrix) | np.isnan(rows.matrix)).all():
+            queries = catalogue.query_ids[catalogue.query_of_document]
+            named = replace(
+                rows, queries=queries.astype(np.str_), documents=catalogue.doc_ids.astype(np.str_)
+            )
+            named.require_finite(self.where)
+        return catalogue, rows.matrix
 
     def rows_of_pairs(self, shard: int) -> NDArray[np.int32]:
         """Of every pair of a shard the row of its features, −1 where it has none."""
@@ -130,9 +127,6 @@ class EngineFeatures:
             "ORDER BY pair"
         )
         return np.asarray(table["row"].to_numpy(), dtype=np.int32)
-
-    def _values(self) -> list[str]:
-        return [f"f{number}" for number in range(len(self.columns))]
 
 
 def _columns(engine: Engine, where: str, schemas: Sequence[pa.Schema]) -> tuple[str, ...]:

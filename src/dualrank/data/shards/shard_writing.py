@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,7 @@ from numpy.typing import NDArray
 
 from dualrank.data.catalogue import Catalogue
 from dualrank.data.click_log import ClickLog
-from dualrank.data.lists import PADDING
+from dualrank.data.lists import PADDING, RankedLists
 from dualrank.data.log.reading_report import ReadingReport
 from dualrank.data.log.saved import write_log
 from dualrank.data.shards.mapped_arrays import write_array
@@ -26,12 +30,36 @@ from dualrank.data.shards.shard import (
     PAIR_COUNTS,
     STARTS,
 )
-from dualrank.data.shards.sharded_log import FORMAT, MANIFEST, ShardedLog, digest_of, shard_name
-from dualrank.storage import sha256_of_file, write_text
+from dualrank.data.shards.sharded_log import FORMAT, MANIFEST, digest_of, shard_name
+from dualrank.storage import sha256_of_file, write_text, writing_alone
 
 NAMES_AT_ONCE = 1 << 16
+UNFINISHED = ".unfinished"
 
 Floats = NDArray[np.float32]
+
+
+@contextmanager
+def new_shards(out: Path) -> Iterator[Path]:
+    """A folder to write shards into, which take the place of those in `out` when all are written.
+
+    Nobody else writes there meanwhile. What else lies in `out` stays; what a killed writer left
+    goes. The manifest comes last: without it there is no log.
+    """
+    with writing_alone(out):
+        new = out / UNFINISHED
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir()
+        try:
+            yield new
+            (out / MANIFEST).unlink(missing_ok=True)
+            for old in out.glob("[0-9]" * len(shard_name(0))):
+                shutil.rmtree(old)
+            for shard in sorted(each for each in new.iterdir() if each.is_dir()):
+                os.rename(shard, out / shard.name)
+            os.rename(new / MANIFEST, out / MANIFEST)
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
 
 
 class ShardWriter:
@@ -61,11 +89,12 @@ class ShardWriter:
         folder.mkdir()
         catalogue = log.catalogue
         assert catalogue is not None
+        log = replace(_deepened(log, self._depth), reading=_account(log, folder.name))
         self._columns = {name: list(column.names) for name, column in log.columns.items()}
         self._events = list(log.events)
         write_log(log, folder / LOG)
         _write_names(folder / NAMES, catalogue)
-        for name, array in _arrays(log, catalogue, self._depth).items():
+        for name, array in _arrays(log, catalogue).items():
             write_array(folder / name, array)
         pair_counts = pair_counts_of(log)
         write_array(folder / PAIR_COUNTS, pair_counts)
@@ -86,7 +115,7 @@ class ShardWriter:
             }
         )
 
-    def finish(self, reading: ReadingReport) -> ShardedLog:
+    def finish(self, reading: ReadingReport) -> None:
         """Write what vouches for all of it."""
         has_features = self._count is not None
         manifest: dict[str, Any] = {
@@ -101,20 +130,19 @@ class ShardWriter:
         manifest = json.loads(json.dumps(manifest))
         manifest["digest"] = digest_of(manifest)
         write_text(self._folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
-        return ShardedLog.open(self._folder)
 
 
-def _arrays(log: ClickLog, catalogue: Catalogue, depth: int) -> Mapping[str, NDArray[Any]]:
-    """The arrays of a log, its rows in the order of lists, each list as deep as the whole log's."""
+def _arrays(log: ClickLog, catalogue: Catalogue) -> Mapping[str, NDArray[Any]]:
+    """The arrays of a log, its rows in the order of lists."""
     lists = len(log.lists)
     assert (np.diff(log.list_of) >= 0).all(), "rows of a list stand together"
     starts = np.searchsorted(log.list_of, np.arange(lists + 1))
     lengths = np.bincount(catalogue.query_of_document, minlength=len(catalogue.query_ids))
     arrays: dict[str, NDArray[Any]] = {
-        "documents.npy": _deepened(log.lists.documents, depth, PADDING).astype(np.int32),
+        "documents.npy": log.lists.documents.astype(np.int32),
         "queries.npy": log.lists.queries.astype(np.int32),
         "list_of.npy": log.list_of.astype(np.int32),
-        "clicks.npy": _deepened(log.clicks, depth, False),
+        "clicks.npy": log.clicks,
         "counts.npy": log.counts.astype(np.int64),
         STARTS: starts.astype(np.int64),
         CUMULATIVE: np.cumsum(log.sessions_per_list).astype(np.int64),
@@ -123,15 +151,35 @@ def _arrays(log: ClickLog, catalogue: Catalogue, depth: int) -> Mapping[str, NDA
     for number, column in enumerate(log.columns.values()):
         arrays[f"column_{number}.npy"] = column.codes.astype(np.int32)
     for number, amounts in enumerate(log.events.values()):
-        arrays[f"event_{number}.npy"] = _deepened(amounts, depth, 0.0).astype(np.float64)
+        arrays[f"event_{number}.npy"] = amounts.astype(np.float64)
     return arrays
 
 
-def _deepened(values: NDArray[Any], depth: int, nothing: Any) -> NDArray[Any]:
-    missing = depth - values.shape[1]
-    if missing == 0:
-        return values
-    return np.pad(values, ((0, 0), (0, missing)), constant_values=nothing)
+def _deepened(log: ClickLog, depth: int) -> ClickLog:
+    """The log with lists as deep as those of the other shards."""
+    missing = ((0, 0), (0, depth - log.lists.depth))
+    return replace(
+        log,
+        lists=RankedLists(
+            np.pad(log.lists.documents, missing, constant_values=PADDING), log.lists.queries
+        ),
+        clicks=np.pad(log.clicks, missing),
+        events={kind: np.pad(amounts, missing) for kind, amounts in log.events.items()},
+    )
+
+
+def _account(log: ClickLog, name: str) -> ReadingReport:
+    """Of a shard that is read alone: what it holds; that of the whole log is in the manifest."""
+    shown = log.lists.mask.sum(axis=1)[log.list_of]
+    clicks = log.clicks.sum(axis=1)
+    return ReadingReport(
+        source=f"shard {name}",
+        rows=int((log.counts * shown).sum()),
+        sessions=log.sessions,
+        kept=log.sessions,
+        clicks=int((log.counts * clicks).sum()),
+        clicked=int(log.counts[clicks > 0].sum()),
+    )
 
 
 def _write_names(path: Path, catalogue: Catalogue) -> None:

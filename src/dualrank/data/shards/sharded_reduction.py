@@ -18,11 +18,10 @@ from dualrank.data.log.features_join import with_problems
 from dualrank.data.log.reading_report import Problem, ReadingReport
 from dualrank.data.log.reduction import Account, fetch_reduced
 from dualrank.data.shards.engine_features import EngineFeatures
-from dualrank.data.shards.shard_writing import ShardWriter
+from dualrank.data.shards.shard_writing import ShardWriter, new_shards
 from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.errors import DataError
 from dualrank.sentences import document_of
-from dualrank.storage import whole_folder
 
 
 def fetch_shards(
@@ -44,7 +43,7 @@ def fetch_shards(
         name: _values(engine, f"context_{number}") for number, name in enumerate(account.contexts)
     }
     lost, first_shown = _Lost(), False
-    with whole_folder(out) as new:
+    with new_shards(out) as new:
         writer = ShardWriter(
             new,
             int(depth),
@@ -55,8 +54,8 @@ def fetch_shards(
             log = _with_values(assemble(fetch_reduced(engine, account, number)), names)
             matrix = None
             if features is not None:
-                log = lost.without_features(log, features, number)
-                matrix = features.matrix(number)
+                there, matrix = features.documents(number)
+                log = lost.point_to(log, there, features.rows_of_pairs(number), features.where)
             writer.add(log, matrix)
             first_shown |= bool((log.lists.documents[:, :1] != PADDING).any())
             if progress is not None:
@@ -73,12 +72,12 @@ class _Lost:
 
     def __init__(self) -> None:
         self._sessions = self._clicked = self._unseen = 0
-        self._kept = 0
         self._example = self._unseen_example = ""
 
-    def without_features(self, log: ClickLog, features: EngineFeatures, shard: int) -> ClickLog:
-        """The log over the rows of a shard's features, without lists that show others."""
-        there, row_of = features.catalogue(shard), features.rows_of_pairs(shard)
+    def point_to(
+        self, log: ClickLog, there: Catalogue, row_of: NDArray[np.int32], where: str
+    ) -> ClickLog:
+        """The log over the rows of its features, without lists that show what has none."""
         lists, mask = log.lists, log.lists.mask
         row_of = np.append(row_of, np.int32(PADDING))
         documents = np.where(mask, row_of[lists.documents], PADDING).astype(np.int32)
@@ -89,11 +88,8 @@ class _Lost:
             self._clicked += int(log.counts[bad[log.list_of] & log.clicks.any(axis=1)].sum())
             number = int(np.flatnonzero(bad)[0])
             pair = int(lists.documents[number][unknown[number]][0])
-            self._example = self._example or f"{_named(log.catalogue, pair)} is not in " + (
-                features.where
-            )
+            self._example = self._example or f"{_named(log.catalogue, pair)} is not in {where}"
             log, documents = log.take_lists(np.flatnonzero(~bad)), documents[~bad]
-        self._kept += log.sessions
         self._count_unseen(documents, there)
         queries = np.zeros(len(documents), dtype=np.int32)
         if len(documents):

@@ -13,10 +13,9 @@ from dualrank.data.catalogue import Catalogue
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import PADDING, RankedLists
-from dualrank.data.shards.shard_writing import ShardWriter
+from dualrank.data.shards.shard_writing import ShardWriter, new_shards
 from dualrank.data.shards.sharded_log import ShardedLog, shard_of
 from dualrank.errors import DataError
-from dualrank.storage import whole_folder
 
 
 def write_shards(
@@ -25,7 +24,7 @@ def write_shards(
     """Write a log that points to the documents of a data set, if there is one, in shards."""
     if log.catalogue is None or log.reading is None:
         raise DataError("this log does not know the names of its documents; read it from a file")
-    with whole_folder(folder) as new:
+    with new_shards(folder) as new:
         writer = ShardWriter(
             new,
             log.lists.depth,
