@@ -94,11 +94,6 @@ class _Part:
     places: Rows
     lists: Rows
 
-    @property
-    def queries(self) -> NDArray[np.int32]:
-        """The query of each list."""
-        return self.shard.log.lists.queries[self.lists]
-
 
 class MappedClicks:
     """Clicks of the lists that are drawn, as `LoggedClicks` and, where users `read`, `ReadClicks`.
@@ -171,19 +166,16 @@ class MappedOrder:
         count = max(1, size // LISTS_FOR_ONE_ORDER)
         tickets = rng.integers(self._own.sessions, size=count)
         shown = np.full((count, self.lists.depth), PADDING, dtype=np.int32)
-        firsts, lengths = np.zeros(count, np.int64), np.ones(count, np.int64)
         chosen = np.zeros(count, dtype=bool)
         parts = []
         for found in self._own.find(tickets):
             lists = np.searchsorted(found.shard.cumulative, found.sessions, side="right")
             part = _Part(found.shard, found.places, lists)
             shown[part.places] = found.shard.log.lists.documents[lists]
-            firsts[part.places] = found.shard.offsets[part.queries]
-            lengths[part.places] = found.shard.offsets[part.queries + 1] - firsts[part.places]
             chosen[part.places] = True
             parts.append(part)
         drawn = RankedLists(shown, np.zeros(count, np.int32))
-        batch = with_others(drawn, firsts, lengths, rng.random(shown.shape), count)
+        batch = with_others(drawn, *_candidates(parts, count), rng.random(shown.shape), count)
         known = np.where(chosen[:, None], batch.documents, PADDING)
         own, features = gathered(known, parts, self._scaler)
         batch = replace(
@@ -231,26 +223,39 @@ class MappedGround:
         return cls(ground, scores)
 
     def under(self, documents: NDArray[np.int32], parts: Sequence[_Part]) -> NDArray[np.float32]:
-        """s of the documents displayed, laid out like the lists of the batch."""
-        laid_out = np.zeros(documents.shape, np.float32)
-        for part in parts:
-            laid_out[part.places] = self._of_part(documents[part.places], part)
-        return laid_out
+        """s of the documents displayed, laid out like the lists of the batch.
 
-    def _of_part(self, documents: NDArray[np.int32], part: _Part) -> NDArray[np.float64]:
-        """The same for lists of one shard: each is looked at with all candidates of its query."""
-        firsts = part.shard.offsets[part.queries]
-        lengths = part.shard.offsets[part.queries + 1] - firsts
-        offsets = np.append(0, np.cumsum(lengths))
-        rows = np.arange(offsets[-1]) + np.repeat(firsts - offsets[:-1], lengths)
-        moved = (offsets[:-1] - firsts)[:, None]
+        Each list is looked at with all candidates of its query, one list's after the other's.
+        """
+        firsts, lengths = _candidates(parts, len(documents))
+        begins = np.append(0, np.cumsum(lengths))
+        scores = np.zeros(begins[-1], np.float32)
+        for part in parts:
+            counts = lengths[part.places]
+            inside = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+            rows = np.repeat(firsts[part.places], counts) + inside
+            places = np.repeat(begins[part.places], counts) + inside
+            scores[places] = self._scores[part.shard.number][rows]
+        moved = (begins[:-1] - firsts)[:, None]
         own = np.where(documents == PADDING, PADDING, documents + moved).astype(np.int32)
-        candidates = Dataset(
-            np.empty((len(rows), 0), np.float32), offsets, np.empty(len(firsts), np.str_)
-        )
-        lists = RankedLists(own, np.arange(len(firsts), dtype=np.int32))
-        scores = self._scores[part.shard.number][rows]
-        return logging_scores(scores, lists, candidates) / self._ground.scale
+        lists = RankedLists(own, np.arange(len(own), dtype=np.int32))
+        nameless = np.broadcast_to(np.str_(""), len(own))
+        candidates = Dataset(np.empty((len(scores), 0), np.float32), begins, nameless)
+        found = logging_scores(scores, lists, candidates) / self._ground.scale
+        return found.astype(np.float32)
+
+
+def _candidates(parts: Sequence[_Part], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the candidates of each list's query begin in its shard, and how many there are.
+
+    Of lists in other workers' shards it is one, which nobody looks at.
+    """
+    firsts, lengths = np.zeros(count, np.int64), np.ones(count, np.int64)
+    for part in parts:
+        offsets, queries = part.shard.offsets, part.shard.log.lists.queries[part.lists]
+        firsts[part.places] = offsets[queries]
+        lengths[part.places] = offsets[queries + 1] - offsets[queries]
+    return firsts, lengths
 
 
 def _require_whole_lists(source: ShardedSource) -> None:
