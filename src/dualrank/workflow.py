@@ -297,7 +297,7 @@ def _require_reduced(reading: LogOptions, remember: bool) -> None:
         )
     if remember:
         raise SettingsError(
-            "lists of a log in shards are not remembered with the model; train without remember=True"
+            "lists of a log in shards are not kept with a model; train without remember=True"
         )
 
 

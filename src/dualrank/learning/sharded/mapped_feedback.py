@@ -8,7 +8,7 @@ with the same labels. Only the features of these lists are read, and scaled.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from dualrank.corrections.correction import Correction
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.data.scaling import Scaler
-from dualrank.data.shards.shard import Shard
 from dualrank.errors import SettingsError
 from dualrank.learning.feedback import (
     LISTS_FOR_ONE_ORDER,
@@ -29,12 +28,11 @@ from dualrank.learning.feedback import (
 from dualrank.learning.logging_scores import Ground, logging_scores
 from dualrank.learning.methods import Method, clicks_of, order_of, read_clicks_of
 from dualrank.learning.plan import Plan
-from dualrank.learning.sharded.own_shards import LISTS_PER_BLOCK, labels_at, take_rows
+from dualrank.learning.sharded.own_shards import LISTS_PER_BLOCK, Drawn, Part, copy_rows
 from dualrank.learning.sharded.sharded_source import ShardedSource, read_through
 from dualrank.rankers.batch import Batch
 
 ROWS_PER_BLOCK = 1 << 16
-Rows = NDArray[np.intp]
 
 
 def require_drawn(plan: Plan) -> None:
@@ -86,15 +84,6 @@ def mapped_feedback(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """The lists of a batch that lie in one shard: `places` say where each stands in the batch."""
-
-    shard: Shard
-    places: Rows
-    lists: Rows
-
-
 class MappedClicks:
     """Clicks of the lists that are drawn, as `LoggedClicks` and, where users `read`, `ReadClicks`.
 
@@ -123,34 +112,23 @@ class MappedClicks:
 
         `size` is that of the draw of all workers, and of the batch's `drawn`.
         """
-        tickets = rng.integers(self._own.sessions, size=size)
-        shape = (size, self.lists.depth)
-        documents = np.full(shape, PADDING, dtype=np.int32)
-        labels, examined = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
-        contexts = np.zeros(size, np.int32)
-        chosen = np.zeros(size, dtype=bool)
-        parts = []
-        for found in self._own.find(tickets):
-            label = labels_at(found.shard, found.sessions, self._context)
-            speaks = np.asarray(label.clicks.any(axis=1) | (not self._clicked_only))
-            places, lists = found.places[speaks], label.lists[speaks]
-            documents[places] = found.shard.log.lists.documents[lists]
-            labels[places], contexts[places] = label.clicks[speaks], label.contexts[speaks]
-            examined[places] = label.examined[speaks]
-            chosen[places] = True
-            parts.append(_Part(found.shard, places, lists))
-        own, features = gathered(documents, parts, self._scaler)
+        drawn = self._own.read(rng.integers(self._own.sessions, size=size), self._context)
+        speaks = drawn.lists >= 0
+        if self._clicked_only:
+            speaks &= drawn.clicks.any(axis=1)
+            drawn.documents[~speaks] = PADDING
+        documents, features = gathered(drawn.documents, drawn.parts, self._scaler)
         batch = Batch(
-            own,
-            labels,
+            documents,
+            drawn.clicks,
             size,
-            None if self._context is None else contexts,
-            ground=None if self._ground is None else self._ground.under(documents, parts),
-            examined=examined if self._reads else None,
+            None if self._context is None else drawn.contexts,
+            ground=None if self._ground is None else self._ground.under(drawn),
+            examined=drawn.examined if self._reads else None,
             features=features,
             is_share=self._is_share,
         )
-        return batch if chosen.all() else batch.take(np.flatnonzero(chosen))
+        return batch if speaks.all() else batch.take(np.flatnonzero(speaks))
 
 
 class MappedOrder:
@@ -164,40 +142,30 @@ class MappedOrder:
     def draw(self, size: int, rng: np.random.Generator) -> Batch:
         """Draw lists in proportion to their sessions, a quarter of `size`."""
         count = max(1, size // LISTS_FOR_ONE_ORDER)
-        tickets = rng.integers(self._own.sessions, size=count)
-        shown = np.full((count, self.lists.depth), PADDING, dtype=np.int32)
-        chosen = np.zeros(count, dtype=bool)
-        parts = []
-        for found in self._own.find(tickets):
-            lists = np.searchsorted(found.shard.cumulative, found.sessions, side="right")
-            part = _Part(found.shard, found.places, lists)
-            shown[part.places] = found.shard.log.lists.documents[lists]
-            chosen[part.places] = True
-            parts.append(part)
-        drawn = RankedLists(shown, np.zeros(count, np.int32))
-        batch = with_others(drawn, *_candidates(parts, count), rng.random(shown.shape), count)
-        known = np.where(chosen[:, None], batch.documents, PADDING)
-        own, features = gathered(known, parts, self._scaler)
+        drawn = self._own.read(rng.integers(self._own.sessions, size=count))
+        lists = RankedLists(drawn.documents, np.zeros(count, np.int32))
+        batch = with_others(lists, *_candidates(drawn), rng.random(lists.documents.shape), count)
+        own = drawn.lists >= 0
+        batch.documents[~own] = PADDING
+        documents, features = gathered(batch.documents, drawn.parts, self._scaler)
         batch = replace(
-            batch, documents=own, queries=None, features=features, is_share=self._is_share
+            batch, documents=documents, queries=None, features=features, is_share=self._is_share
         )
-        return batch if chosen.all() else batch.take(np.flatnonzero(chosen))
+        return batch if own.all() else batch.take(np.flatnonzero(own))
 
 
 def gathered(
-    documents: NDArray[np.int32], parts: Sequence[_Part], scaler: Scaler
+    documents: NDArray[np.int32], parts: Sequence[Part], scaler: Scaler
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The scaled features of all documents of a batch, and the batch's lists pointing to them."""
+    """The lists of a batch pointing to the scaled features of their documents, and these."""
     mask = documents != PADDING
-    own = np.full_like(documents, PADDING)
+    row_of = np.full_like(documents, PADDING)
     count = int(mask.sum())
-    own[mask] = np.arange(count)
+    row_of[mask] = np.arange(count)
     features = np.empty((count, scaler.input_count), np.float32)
     for part in parts:
-        inside = mask[part.places]
-        rows, places = documents[part.places][inside], own[part.places][inside]
-        take_rows(part.shard.dataset.features, rows, places, features)
-    return own, scaler.transform(features)
+        copy_rows(part.shard.dataset.features, part.places, documents, row_of, features)
+    return row_of, scaler.transform(features)
 
 
 class MappedGround:
@@ -222,22 +190,23 @@ class MappedGround:
                 scores[shard.number][block] = model.predict(features[block])
         return cls(ground, scores)
 
-    def under(self, documents: NDArray[np.int32], parts: Sequence[_Part]) -> NDArray[np.float32]:
+    def under(self, drawn: Drawn) -> NDArray[np.float32]:
         """s of the documents displayed, laid out like the lists of the batch.
 
         Each list is looked at with all candidates of its query, one list's after the other's.
         """
-        firsts, lengths = _candidates(parts, len(documents))
+        firsts, lengths = _candidates(drawn)
         begins = np.append(0, np.cumsum(lengths))
         scores = np.zeros(begins[-1], np.float32)
-        for part in parts:
+        for part in drawn.parts:
             counts = lengths[part.places]
             inside = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
             rows = np.repeat(firsts[part.places], counts) + inside
             places = np.repeat(begins[part.places], counts) + inside
             scores[places] = self._scores[part.shard.number][rows]
         moved = (begins[:-1] - firsts)[:, None]
-        own = np.where(documents == PADDING, PADDING, documents + moved).astype(np.int32)
+        shown = drawn.documents
+        own = np.where(shown == PADDING, PADDING, shown + moved).astype(np.int32)
         lists = RankedLists(own, np.arange(len(own), dtype=np.int32))
         nameless = np.broadcast_to(np.str_(""), len(own))
         candidates = Dataset(np.empty((len(scores), 0), np.float32), begins, nameless)
@@ -245,16 +214,18 @@ class MappedGround:
         return found.astype(np.float32)
 
 
-def _candidates(parts: Sequence[_Part], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _candidates(drawn: Drawn) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Where the candidates of each list's query begin in its shard, and how many there are.
 
     Of lists in other workers' shards it is one, which nobody looks at.
     """
+    count = len(drawn.lists)
     firsts, lengths = np.zeros(count, np.int64), np.ones(count, np.int64)
-    for part in parts:
-        offsets, queries = part.shard.offsets, part.shard.log.lists.queries[part.lists]
-        firsts[part.places] = offsets[queries]
-        lengths[part.places] = offsets[queries + 1] - offsets[queries]
+    for part in drawn.parts:
+        offsets, queries = part.shard.offsets, part.shard.log.lists.queries
+        query = queries[drawn.lists[part.places]]
+        firsts[part.places] = offsets[query]
+        lengths[part.places] = offsets[query + 1] - offsets[query]
     return firsts, lengths
 
 

@@ -18,6 +18,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.data.lists import PADDING
 from dualrank.data.shards.shard import Shard
 
 LISTS_PER_BLOCK = 1 << 20
@@ -69,7 +70,7 @@ def _runs(
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Part:
     """The tickets that fall into one shard: `places` in the batch, and the sessions they are."""
 
     shard: Shard
@@ -77,13 +78,29 @@ class Found:
     sessions: Whole
 
 
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """The lists that tickets fell on, with what their sessions did: means over those of each list.
+
+    `lists` are their numbers within their shards, -1 where a shard is another worker's: such a list
+    has no documents here. What was `examined` is all down to a session's last click, and everything
+    where there is none. `documents` are rows of the shard's own features.
+    """
+
+    parts: Sequence[Part]
+    lists: NDArray[np.int64]
+    documents: NDArray[np.int32]
+    clicks: NDArray[np.float32]
+    examined: NDArray[np.float32]
+    contexts: NDArray[np.int32]
+
+
 class OwnShards:
     """The shards of this worker among all: `left[s]` sessions of shard s can be drawn."""
 
     def __init__(self, shards: Sequence[Shard], gaps: Sequence[Gaps], left: Whole) -> None:
         self.shards = tuple(shards)
-        self._gaps = dict(zip((shard.number for shard in shards), gaps, strict=True))
-        self._own = {shard.number: shard for shard in shards}
+        self._own = {shard.number: (shard, gap) for shard, gap in zip(shards, gaps, strict=True)}
         self._ends = np.cumsum(left)
 
     @property
@@ -91,96 +108,93 @@ class OwnShards:
         """How many can be drawn, from the shards of all workers."""
         return int(self._ends[-1])
 
-    def find(self, tickets: Whole) -> Iterator[Found]:
-        """The tickets that fall into shards of this worker, shard by shard."""
+    def read(self, tickets: Whole, context: str | None = None) -> Drawn:
+        """The lists of the tickets that fall into shards of this worker.
+
+        With a `context`, a list speaks for its sessions in one context: that of the ticket's, if
+        the sessions of a list stand in the order of their contexts.
+        """
+        size, depth = len(tickets), self.shards[0].depth
+        drawn = Drawn(
+            list(self._parts(tickets)),
+            np.full(size, -1, np.int64),
+            np.full((size, depth), PADDING, np.int32),
+            np.zeros((size, depth), np.float32),
+            np.zeros((size, depth), np.float32),
+            np.zeros(size, np.int32),
+        )
+        for part in drawn.parts:
+            shard, log = part.shard, part.shard.log
+            codes, contexts = log.list_of, 0
+            if context is not None:
+                codes, contexts = log.columns[context].codes, len(shard.columns[context])
+            _read_lists(
+                part.sessions,
+                part.places,
+                shard.cumulative,
+                shard.starts,
+                log.lists.documents,
+                log.clicks,
+                log.counts,
+                codes,
+                contexts,
+                drawn.lists,
+                drawn.documents,
+                drawn.clicks,
+                drawn.examined,
+                drawn.contexts,
+            )
+        return drawn
+
+    def _parts(self, tickets: Whole) -> Iterator[Part]:
         shard_of = np.searchsorted(self._ends, tickets, side="right")
         order = np.argsort(shard_of, kind="stable")
         numbers, begins = np.unique(shard_of[order], return_index=True)
         for number, places in zip(numbers.tolist(), np.split(order, begins[1:]), strict=True):
             if number in self._own:
+                shard, gaps = self._own[number]
                 before = self._ends[number - 1] if number else 0
-                sessions = self._gaps[number].sessions_at(tickets[places] - before)
-                yield Found(self._own[number], places, sessions)
-
-
-@dataclass(frozen=True, eq=False)
-class Labels:
-    """What the sessions of some lists did: mean clicks, and what they read, in what context."""
-
-    lists: NDArray[np.intp]
-    clicks: NDArray[np.float32]
-    examined: NDArray[np.float32]
-    contexts: NDArray[np.int32]
-
-
-def labels_at(shard: Shard, sessions: Whole, context: str | None = None) -> Labels:
-    """The lists that sessions belong to, with the means over all sessions of each.
-
-    With a `context`, a list speaks for its sessions in one context: that of the session, if those
-    of a list stand in the order of their contexts.
-    """
-    log, count = shard.log, len(sessions)
-    lists = np.searchsorted(shard.cumulative, sessions, side="right")
-    codes, contexts = log.list_of, 0
-    if context is not None:
-        codes, contexts = log.columns[context].codes, len(shard.columns[context])
-    found = Labels(
-        lists,
-        np.empty((count, shard.depth), np.float32),
-        np.empty((count, shard.depth), np.float32),
-        np.zeros(count, np.int32),
-    )
-    _read_rows(
-        lists,
-        sessions,
-        shard.cumulative,
-        shard.starts,
-        log.clicks,
-        log.counts,
-        codes,
-        contexts,
-        found.clicks,
-        found.examined,
-        found.contexts,
-    )
-    return found
+                yield Part(shard, places, gaps.sessions_at(tickets[places] - before))
 
 
 @numba.njit(cache=True, nogil=True)
-def _read_rows(
-    lists: NDArray[np.int64],
+def _read_lists(
     sessions: NDArray[np.int64],
+    places: NDArray[np.intp],
     cumulative: NDArray[np.int64],
     starts: NDArray[np.int64],
+    shown: NDArray[np.int32],
     clicks: NDArray[np.bool_],
     counts: NDArray[np.int64],
     codes: NDArray[np.int32],
     contexts: int,
+    lists: NDArray[np.int64],
+    documents: NDArray[np.int32],
     means: NDArray[np.float32],
     examined: NDArray[np.float32],
     context_of: NDArray[np.int32],
 ) -> None:
-    """Fill `means`, `examined` and `context_of` from the rows of each list.
-
-    What was examined is all down to the last click, and everything where there is none.
-    """
+    """Fill in what is drawn from one shard, from the rows of its lists."""
     depth = clicks.shape[1]
     clicked, ended = np.zeros(depth), np.zeros(depth)
     of_context = np.zeros(max(contexts, 1), np.int64)
-    for i in range(len(lists)):
-        first, last = starts[lists[i]], starts[lists[i] + 1]
+    for i in range(len(sessions)):
+        place = places[i]
+        number = np.searchsorted(cumulative, sessions[i], side="right")
+        first, last = starts[number], starts[number + 1]
+        lists[place] = number
         wanted = -1
         if contexts > 0:
             of_context[:] = 0
             for row in range(first, last):
                 of_context[codes[row]] += counts[row]
             # Sessions from this one to the last of the list, which is in the last context.
-            left = cumulative[lists[i]] - sessions[i]
+            left = cumulative[number] - sessions[i]
             wanted = contexts - 1
             while left > of_context[wanted]:
                 left -= of_context[wanted]
                 wanted -= 1
-            context_of[i] = wanted
+            context_of[place] = wanted
         clicked[:] = 0.0
         ended[:] = 0.0
         total = 0
@@ -196,29 +210,25 @@ def _read_rows(
             ended[end] += counts[row]
         reading = float(total)
         for k in range(depth):
-            means[i, k] = clicked[k] / total
-            examined[i, k] = reading / total
+            documents[place, k] = shown[number, k]
+            means[place, k] = clicked[k] / total
+            examined[place, k] = reading / total
             reading -= ended[k]
 
 
-def take_rows(
-    values: NDArray[np.float32],
-    rows: NDArray[np.integer],
-    places: NDArray[np.intp],
-    out: NDArray[np.float32],
-) -> None:
-    """Copy rows of a mapped matrix to their places in another."""
-    _take_rows(values, rows, places, out)
-
-
 @numba.njit(cache=True, nogil=True)
-def _take_rows(
+def copy_rows(
     values: NDArray[np.float32],
-    rows: NDArray[np.integer],
     places: NDArray[np.intp],
+    documents: NDArray[np.int32],
+    row_of: NDArray[np.int32],
     out: NDArray[np.float32],
 ) -> None:
-    for i in range(len(rows)):
-        row, place = rows[i], places[i]
-        for k in range(values.shape[1]):
-            out[place, k] = values[row, k]
+    """Copy the values of the documents of some lists to the rows that they have in a batch."""
+    for i in range(len(places)):
+        place = places[i]
+        for k in range(documents.shape[1]):
+            document, row = documents[place, k], row_of[place, k]
+            if document >= 0:
+                for column in range(values.shape[1]):
+                    out[row, column] = values[document, column]
