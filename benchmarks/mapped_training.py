@@ -98,7 +98,9 @@ def loop_on(features: torch.Tensor, feedback: Feedback) -> Loop:
 def on_shards(source: ShardedSource) -> Loop:
     """Steps on what is mapped."""
     scaler = source.scaler("standard")
-    return loop_on(torch.empty(0, FEATURES), MappedClicks(source, scaler, clicked_only=True))
+    steps = TrainingSettings().suited().steps
+    feedback = MappedClicks(source, scaler, steps, clicked_only=True)
+    return loop_on(torch.empty(0, FEATURES), feedback)
 
 
 def in_memory(source: ShardedSource) -> Loop:

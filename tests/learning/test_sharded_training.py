@@ -14,7 +14,7 @@ from dualrank.errors import DataError, SettingsError, StoppedError
 from dualrank.learning.feedback import DisplayedOrder, LoggedClicks, ReadClicks
 from dualrank.learning.fit import fit
 from dualrank.learning.logging_scores import Ground
-from dualrank.learning.sharded import own_shards, shard_sample
+from dualrank.learning.sharded import own_shards, read_ahead, shard_sample
 from dualrank.learning.sharded.mapped_feedback import MappedClicks, MappedGround, MappedOrder
 from dualrank.learning.sharded.own_shards import Gaps
 from dualrank.learning.sharded.sharded_source import ShardedSource, deal
@@ -62,7 +62,7 @@ def same_draws(mapped, held, features, times=20):
 def test_the_draw_over_shards_is_the_draw_over_one_log(source, whole, context, reads):
     log, data = whole
     scaler = source.scaler("standard")
-    mapped = MappedClicks(source, scaler, context=context, reads=reads)
+    mapped = MappedClicks(source, scaler, 7, context=context, reads=reads)
     held = (ReadClicks if reads else LoggedClicks)(log, context)
     same_draws(mapped, held, scaler.transform(data.features))
 
@@ -71,16 +71,39 @@ def test_orders_are_drawn_with_the_same_other_candidates(source, whole):
     log, data = whole
     scaler = source.scaler("log")
     held = DisplayedOrder(log, data)
-    same_draws(MappedOrder(source, scaler), held, scaler.transform(data.features))
+    same_draws(MappedOrder(source, scaler, 12), held, scaler.transform(data.features))
 
 
 def test_lists_stand_on_the_same_ground(source, whole):
     log, data = whole
     imitated = fit(log, data, method="imitation", ranker=DNN(()), steps=30, validation=0)
     ground, scaler = Ground.of(imitated, log.lists, data), source.scaler("standard")
-    mapped = MappedClicks(source, scaler, ground=MappedGround.of(source, ground))
+    mapped = MappedClicks(source, scaler, 20, ground=MappedGround.of(source, ground))
     held = LoggedClicks(log, ground=ground.under(log.lists, data))
     same_draws(mapped, held, scaler.transform(data.features))
+
+
+def test_reading_ahead_changes_no_draw_and_no_random_state(source, monkeypatch):
+    scaler = source.scaler("standard")
+
+    def batches(room, states, steps=9):
+        monkeypatch.setattr(read_ahead, "MOST_BYTES", room)
+        mapped, rng, found = MappedClicks(source, scaler, steps), np.random.default_rng(2), []
+        for size in (8, 8, 8, 8, 3, 3, 8, 8, 8):
+            found.append(mapped.draw(size, rng))
+            states.append(rng.bit_generator.state)
+        # Who goes back in time gets what was drawn then.
+        rng.bit_generator.state = states[3]
+        found.append(mapped.draw(3, rng))
+        return found
+
+    states, others = [], []
+    ahead, alone = batches(1 << 20, states), batches(0, others)
+    assert states == others
+    for one, two in zip(ahead, alone, strict=True):
+        for name in ("documents", "labels", "features"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    np.testing.assert_array_equal(ahead[-1].features, ahead[4].features)
 
 
 def test_lists_without_a_click_are_left_out_before_their_documents_are_read(source):
@@ -103,7 +126,7 @@ def test_held_out_queries_are_never_drawn_and_the_others_as_from_a_log_without_t
     rest = log.take_lists(np.flatnonzero(~held))
     assert source.sessions == rest.sessions
     scaler = source.scaler("none")
-    same_draws(MappedClicks(source, scaler), LoggedClicks(rest), data.features)
+    same_draws(MappedClicks(source, scaler, 20), LoggedClicks(rest), data.features)
 
 
 def data_of(log, data):

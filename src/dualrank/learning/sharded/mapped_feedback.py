@@ -7,7 +7,6 @@ with the same labels. Only the features of these lists are read, and scaled.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -28,7 +27,8 @@ from dualrank.learning.feedback import (
 from dualrank.learning.logging_scores import Ground, logging_scores
 from dualrank.learning.methods import Method, clicks_of, order_of, read_clicks_of
 from dualrank.learning.plan import Plan
-from dualrank.learning.sharded.own_shards import LISTS_PER_BLOCK, Drawn, Part, copy_rows
+from dualrank.learning.sharded.own_shards import LISTS_PER_BLOCK, Drawn, Whole
+from dualrank.learning.sharded.read_ahead import ReadAhead, cut
 from dualrank.learning.sharded.sharded_source import ShardedSource, read_through
 from dualrank.rankers.batch import Batch
 
@@ -71,12 +71,13 @@ def mapped_feedback(
     method = plan.way
     require_comparisons(source.lists)
     if method.feedback is order_of:
-        return MappedOrder(source, scaler)
+        return MappedOrder(source, scaler, plan.suited.steps)
     if method.feedback is read_clicks_of:
         _require_whole_lists(source)
     return MappedClicks(
         source,
         scaler,
+        plan.suited.steps,
         context=plan.context,
         reads=method.feedback is read_clicks_of,
         clicked_only=correction.clicked_only,
@@ -84,7 +85,7 @@ def mapped_feedback(
     )
 
 
-class MappedClicks:
+class MappedClicks(ReadAhead[Whole]):
     """Clicks of the lists that are drawn, as `LoggedClicks` and, where users `read`, `ReadClicks`.
 
     Lists without a click are left out where they say nothing (`clicked_only`), before anything is
@@ -95,77 +96,58 @@ class MappedClicks:
         self,
         source: ShardedSource,
         scaler: Scaler,
+        steps: int = 1,
         *,
         context: str | None = None,
         reads: bool = False,
         clicked_only: bool = False,
         ground: MappedGround | None = None,
     ) -> None:
-        self.lists = source.lists
-        self._own, self._scaler = source.own, scaler
+        super().__init__(source, scaler, steps)
         self._context, self._reads, self._ground = context, reads, ground
         self._clicked_only = clicked_only
-        self._is_share = source.workers.count > 1
 
-    def draw(self, size: int, rng: np.random.Generator) -> Batch:
-        """Draw lists in proportion to their sessions; of those, the ones in this worker's shards.
+    def lots(self, size: int, rng: np.random.Generator) -> Whole:
+        """Tickets, as for lists of one log."""
+        return rng.integers(self._own.sessions, size=size)
 
-        `size` is that of the draw of all workers, and of the batch's `drawn`.
-        """
-        drawn = self._own.read(rng.integers(self._own.sessions, size=size), self._context)
+    def batches(self, lots: list[Whole], size: int) -> list[Batch]:
+        """Labels and features of the lists that tickets fall on."""
+        drawn = self._own.read(np.concatenate(lots), self._context)
         speaks = drawn.lists >= 0
         if self._clicked_only:
             speaks &= drawn.clicks.any(axis=1)
-            drawn.documents[~speaks] = PADDING
-        documents, features = gathered(drawn.documents, drawn.parts, self._scaler)
         batch = Batch(
-            documents,
+            drawn.documents,
             drawn.clicks,
             size,
             None if self._context is None else drawn.contexts,
             ground=None if self._ground is None else self._ground.under(drawn),
             examined=drawn.examined if self._reads else None,
-            features=features,
-            is_share=self._is_share,
         )
-        return batch if speaks.all() else batch.take(np.flatnonzero(speaks))
+        return cut(self.with_features(batch, drawn, speaks), speaks, len(lots))
 
 
-class MappedOrder:
+Shares = NDArray[np.float64]
+
+
+class MappedOrder(ReadAhead[tuple[Whole, Shares]]):
     """The order displayed, followed by other candidates, as `DisplayedOrder`."""
 
-    def __init__(self, source: ShardedSource, scaler: Scaler) -> None:
-        self.lists = source.lists
-        self._own, self._scaler = source.own, scaler
-        self._is_share = source.workers.count > 1
+    def lots(self, size: int, rng: np.random.Generator) -> tuple[Whole, Shares]:
+        """Tickets of a quarter as many lists, and where the other candidates stand."""
+        tickets = rng.integers(self._own.sessions, size=max(1, size // LISTS_FOR_ONE_ORDER))
+        return tickets, rng.random((len(tickets), self.lists.depth))
 
-    def draw(self, size: int, rng: np.random.Generator) -> Batch:
-        """Draw lists in proportion to their sessions, a quarter of `size`."""
-        count = max(1, size // LISTS_FOR_ONE_ORDER)
-        drawn = self._own.read(rng.integers(self._own.sessions, size=count))
-        lists = RankedLists(drawn.documents, np.zeros(count, np.int32))
-        batch = with_others(lists, *_candidates(drawn), rng.random(lists.documents.shape), count)
-        own = drawn.lists >= 0
-        batch.documents[~own] = PADDING
-        documents, features = gathered(batch.documents, drawn.parts, self._scaler)
-        batch = replace(
-            batch, documents=documents, queries=None, features=features, is_share=self._is_share
-        )
-        return batch if own.all() else batch.take(np.flatnonzero(own))
-
-
-def gathered(
-    documents: NDArray[np.int32], parts: Sequence[Part], scaler: Scaler
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The lists of a batch pointing to the scaled features of their documents, and these."""
-    mask = documents != PADDING
-    row_of = np.full_like(documents, PADDING)
-    count = int(mask.sum())
-    row_of[mask] = np.arange(count)
-    features = np.empty((count, scaler.input_count), np.float32)
-    for part in parts:
-        copy_rows(part.shard.dataset.features, part.places, documents, row_of, features)
-    return row_of, scaler.transform(features)
+    def batches(self, lots: list[tuple[Whole, Shares]], size: int) -> list[Batch]:
+        """The lists that tickets fall on, and candidates."""
+        tickets, shares = (np.concatenate(each) for each in zip(*lots, strict=True))
+        drawn = self._own.read(tickets)
+        lists = RankedLists(drawn.documents, np.zeros(len(tickets), np.int32))
+        batch = with_others(lists, *_candidates(drawn), shares, len(lots[0][0]))
+        speaks = drawn.lists >= 0
+        found = self.with_features(replace(batch, queries=None), drawn, speaks)
+        return cut(found, speaks, len(lots))
 
 
 class MappedGround:

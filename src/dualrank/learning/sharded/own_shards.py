@@ -109,7 +109,7 @@ class OwnShards:
         return int(self._ends[-1])
 
     def read(self, tickets: Whole, context: str | None = None) -> Drawn:
-        """The lists of the tickets that fall into shards of this worker.
+        """The lists of the tickets that fall into shards of this worker, each shard read through.
 
         With a `context`, a list speaks for its sessions in one context: that of the ticket's, if
         the sessions of a list stand in the order of their contexts.
@@ -147,9 +147,9 @@ class OwnShards:
         return drawn
 
     def _parts(self, tickets: Whole) -> Iterator[Part]:
-        shard_of = np.searchsorted(self._ends, tickets, side="right")
-        order = np.argsort(shard_of, kind="stable")
-        numbers, begins = np.unique(shard_of[order], return_index=True)
+        order = np.argsort(tickets, kind="stable")
+        shard_of = np.searchsorted(self._ends, tickets[order], side="right")
+        numbers, begins = np.unique(shard_of, return_index=True)
         for number, places in zip(numbers.tolist(), np.split(order, begins[1:]), strict=True):
             if number in self._own:
                 shard, gaps = self._own[number]
