@@ -15,18 +15,21 @@ from dualrank.data.features import read_features
 from dualrank.data.inputs import log_and_dataset
 from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.read_log import read_log
+from dualrank.data.shards.sharded_log import ShardedLog, is_sharded
 from dualrank.diagnostics.diagnosis import Diagnosis, diagnose
 from dualrank.diagnostics.leakage import warn_of_leakage
 from dualrank.diagnostics.trained_pair import TrainedPair
-from dualrank.errors import DataError
-from dualrank.evaluation.click_check import hold_out
+from dualrank.errors import DataError, SettingsError
 from dualrank.learning.auto import IMITATION, fit_best
 from dualrank.learning.choice import NAIVE, choose
 from dualrank.learning.device import choose_device
-from dualrank.learning.fit import fit
+from dualrank.learning.fit import fit, require_alone
 from dualrank.learning.loop import Progress
+from dualrank.learning.material import looked_at, split
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
+from dualrank.learning.sharded.mapped_feedback import require_drawn
+from dualrank.learning.sharded.sharded_source import ShardedSource
 from dualrank.learning.tensorboard import event_files, require_tensorboard
 from dualrank.learning.workers import leads_torchrun, workers_of_torchrun
 from dualrank.report import training_verdict, write_training_report
@@ -46,7 +49,7 @@ class Training:
     """
 
     model: Model
-    log: ClickLog
+    log: ClickLog | ShardedLog
     naive: Model | None = None
     diagnosis: Diagnosis | None = None
     is_written: bool = True
@@ -65,8 +68,8 @@ def _silent(work: str) -> Iterator[Progress]:
 
 def train(
     log: Any,
-    features: Dataset | str | Path | Any,
-    out: str | Path,
+    features: Dataset | str | Path | Any | None = None,
+    out: str | Path | None = None,
     plan: Plan | None = None,
     *,
     reading: LogOptions | None = None,
@@ -83,10 +86,15 @@ def train(
     """Read a log and features, train, compare with no correction, diagnose, and write it all.
 
     `log` is a `ClickLog`, or whatever `read_log` reads, as `reading` says; `features` a `Dataset`,
-    a file or a data frame of them. `options` are those of a `Plan` and its settings; `validation`
+    a file or a data frame of them. A log in shards (`dualrank reduce --shards`) has features of its
+    own: none are given beside it. `options` are those of a `Plan` and its settings; `validation`
     may also be a file or a frame of judged queries, with grades up to `max_grade`. What contradicts
     itself is refused before anything is read. Features that may give the position away are named in
     a warning.
+
+    Shards are trained on where they lie on disk. What is no step of training is done on a sample of
+    them in memory, as `model.training["shards"]` says: keeping the best ranker, comparing it with
+    the one without correction, and diagnosing the log.
 
     With `compare` the same ranker is trained without correction, and queries that neither was
     trained on tell whether the correction gains; `diagnosis` uses the same rankers and queries.
@@ -104,24 +112,31 @@ def train(
     choose_device(plan.settings.device)
     if tensorboard:
         require_tensorboard()
+    if out is None:
+        raise SettingsError("say where the model is to be written: out=…")
+    if is_sharded(log) or isinstance(log, ShardedLog):
+        require_alone(features)
+        require_drawn(plan)
+        _require_reduced(reading or LogOptions(), remember)
+    elif features is None:
+        raise SettingsError("the log needs the features of its documents beside it: give features=")
     folder = Path(out)
     with writing_alone(folder) if leads_torchrun() else nullcontext():
         if not resume and leads_torchrun():
             _remove_checkpoints(folder)
-        dataset = _features(features, bars)
-        click_log = _log(log, dataset, plan, reading or LogOptions(), bars)
+        read, documents = _read(log, features, plan, reading or LogOptions(), bars)
         if judged is not None:
-            known = {"count": dataset.feature_count, "names": dataset.feature_names}
+            known = {"count": documents.feature_count, "names": documents.feature_names}
             plan = replace(plan, validation=_features(judged, bars, max_grade=max_grade, **known))
         with workers_of_torchrun() as workers:
+            work = _Work.of(read, documents, plan, folder, bars, tensorboard and workers.leads)
             if workers.leads:
-                warn_of_leakage(click_log, dataset, plan.settings.seed)
-            work = _Work(click_log, dataset, folder, bars, tensorboard and workers.leads)
+                warn_of_leakage(looked_at(work.source), work.dataset, plan.settings.seed)
             models, model = work.train_models(plan, compare)
             if remember:
-                model = model.remember(click_log, dataset, seed=plan.settings.seed)
+                model = model.remember(read, work.dataset, seed=plan.settings.seed)
         if not workers.leads:
-            return Training(model, click_log, is_written=False)
+            return Training(model, read, is_written=False)
         return _written(work, models, model, plan, compare, diagnosis, command)
 
 
@@ -147,7 +162,9 @@ def _written(
         pair = _pair(models, work, plan)
         seed = plan.settings.seed
         with bars("diagnosing the log") as progress:
-            found = diagnose(work.log, work.dataset, seed=seed, trained=pair, progress=progress)
+            found = diagnose(
+                looked_at(work.source), work.dataset, seed=seed, trained=pair, progress=progress
+            )
         write_text(folder / "diagnosis.json", found.to_json())
     write_training_report(model, folder / "report.html", found, command, twin=naive is not None)
     _remove_checkpoints(folder)
@@ -158,11 +175,40 @@ def _written(
 class _Work:
     """What all models of a training share."""
 
-    log: ClickLog
+    source: ClickLog | ShardedSource
     dataset: Dataset
+    """Documents in memory: all of them, or those of the sample of a log in shards."""
     folder: Path
     bars: Bars
     events: bool
+
+    @classmethod
+    def of(
+        cls,
+        log: ClickLog | ShardedLog,
+        documents: Dataset | ShardedLog,
+        plan: Plan,
+        folder: Path,
+        bars: Bars,
+        events: bool,
+    ) -> _Work:
+        """A log as it was read, or verified and sampled where it is in shards."""
+        if isinstance(log, ShardedLog):
+            with bars(f"verifying {log.folder.name}") as progress:
+                source = ShardedSource.of(log, plan.held_out, plan.settings.seed, progress)
+            return cls(source, source.sample.dataset, folder, bars, events)
+        assert isinstance(documents, Dataset)
+        return cls(log, documents, folder, bars, events)
+
+    @property
+    def log(self) -> ClickLog | ShardedLog:
+        """What was read."""
+        return self.source.log if isinstance(self.source, ShardedSource) else self.source
+
+    def fit(self, plan: Plan, **following: Any) -> Model:
+        """Train by one method; a log in shards brings its own documents."""
+        dataset = None if isinstance(self.source, ShardedSource) else self.dataset
+        return fit(self.source, dataset, plan, **following)
 
     def train_models(self, plan: Plan, compare: bool) -> tuple[dict[str, Model], Model]:
         """Every model that is trained, by its method, and the one that was asked for."""
@@ -170,7 +216,7 @@ class _Work:
         if method == "auto" and plan.events is None:
             with self._followed("training", "model", by_method=True) as following:
                 model, models = fit_best(
-                    self.log,
+                    self.source,
                     self.dataset,
                     plan,
                     checkpoint=self.folder / "checkpoint.safetensors",
@@ -180,19 +226,19 @@ class _Work:
         by_method = plan.way.ground is not None or plan.events is not None
         with self._followed("training", "model", by_method=by_method) as following:
             path = self.folder / "checkpoint.safetensors"
-            model = fit(self.log, self.dataset, plan, checkpoint=path, **following)
+            model = self.fit(plan, checkpoint=path, **following)
         # Single documents say nothing without a correction: there is none to compare with.
-        single = not (self.log.lists.mask.sum(axis=1) > 1).any()
+        single = not (self.source.lists.mask.sum(axis=1) > 1).any()
         if not compare or method == NAIVE or single:
             return {method: model}, model
         with self._followed("training without correction, to compare", COMPARED) as following:
             path = self.folder / "checkpoint-twin.safetensors"
             without = plan.for_method(NAIVE)
-            naive = fit(self.log, self.dataset, without, checkpoint=path, **following)
+            naive = self.fit(without, checkpoint=path, **following)
         models = {method: model, NAIVE: naive}
         described: dict[str, Any] = {"history": naive.training.get("history")}
         try:
-            described |= choose(models, self.log, self.dataset, plan).to_dict()
+            described |= choose(models, self.source, self.dataset, plan).to_dict()
         except DataError as error:
             described["why"] = str(error)
         return models, replace(model, training={**model.training, COMPARED: described})
@@ -218,6 +264,18 @@ def _features(source: Any, bars: Bars, **known: Any) -> Dataset:
         return read_features(source, progress=progress, **known)
 
 
+def _read(
+    log: Any, features: Any, plan: Plan, reading: LogOptions, bars: Bars
+) -> tuple[ClickLog | ShardedLog, Dataset | ShardedLog]:
+    """A log, and what knows its documents: a log in shards does itself."""
+    if is_sharded(log):
+        log = ShardedLog.open(log, only=())
+    if isinstance(log, ShardedLog):
+        return log, log
+    dataset = _features(features, bars)
+    return _log(log, dataset, plan, reading, bars), dataset
+
+
 def _log(source: Any, dataset: Dataset, plan: Plan, reading: LogOptions, bars: Bars) -> ClickLog:
     if isinstance(source, ClickLog):
         return log_and_dataset(source, dataset)[0]
@@ -230,10 +288,23 @@ def _log(source: Any, dataset: Dataset, plan: Plan, reading: LogOptions, bars: B
         return read_log(source, dataset, options=reading)
 
 
+def _require_reduced(reading: LogOptions, remember: bool) -> None:
+    """Refuse what a log in shards cannot be asked for any more, and what it is too large for."""
+    if replace(reading, contexts=()) != LogOptions():
+        raise SettingsError(
+            "a log in shards is reduced already; columns, positions, periods and traffic filters "
+            "are given when it is reduced"
+        )
+    if remember:
+        raise SettingsError(
+            "lists of a log in shards are not kept with a model; train without remember=True"
+        )
+
+
 def _pair(models: dict[str, Model], work: _Work, plan: Plan) -> TrainedPair | None:
     """The rankers that were trained already, for a diagnosis that needs two and an imitation."""
-    log, dataset = work.log, work.dataset
-    _, held_out = hold_out(log, plan.held_out, plan.settings.seed)
+    dataset = work.dataset
+    rest, held_out = split(work.source, plan)
     joint = next((name for name in ("dla", "likelihood") if name in models), None)
     # What was trained on weighted events tells nothing about clicks.
     if plan.events is not None or held_out is None or joint is None or NAIVE not in models:
@@ -241,6 +312,8 @@ def _pair(models: dict[str, Model], work: _Work, plan: Plan) -> TrainedPair | No
     copy = models.get(IMITATION)
     if copy is None:
         with work.bars("imitating the logging ranker, to diagnose") as progress:
+            # Who holds the other shards has gone by now.
+            log = work.source if isinstance(work.source, ClickLog) else rest
             copy = fit(log, dataset, plan.for_method(IMITATION), progress=progress)
     naive, dual, imitated = (m.predict(dataset) for m in (models[NAIVE], models[joint], copy))
     limit, seed = plan.settings.max_weight, plan.settings.seed

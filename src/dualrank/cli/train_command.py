@@ -41,13 +41,15 @@ logger = logging.getLogger(__name__)
 )
 def train(
     log: Log,
-    features: Annotated[
-        Path,
-        typer.Option(
-            "--features", help="Parquet keyed by query_id and doc_id, or LETOR text with ids."
-        ),
-    ],
     out: Annotated[Path, typer.Option("--out", help="The model directory to write."), MODEL],
+    features: Annotated[
+        Path | None,
+        typer.Option(
+            "--features",
+            help="Parquet keyed by query_id and doc_id, or LETOR text with ids; a log in shards "
+            "has its own.",
+        ),
+    ] = None,
     method: Annotated[
         str, typer.Option(help=f"How clicks are learned from: {', '.join(METHODS)}.")
     ] = "auto",
@@ -113,12 +115,17 @@ def train(
     saves one and leaves with 143. The SVM takes all clicks at once: steps and rates are not for it.
     Trees take all lists at every step, and features as they are, some of which may be missing.
     Next to the model stand report.html and, in twin/, the ranker without correction.
+    A log in shards, as `dualrank reduce --features F --shards N` writes it, need not fit into
+    memory: lists are drawn from where they lie on disk, and under torchrun each worker has its own
+    shards.
 
     Example: dualrank train clicks.parquet --features data/train.txt --out model/
 
     Example: dualrank train clicks.parquet --features data/train.txt --method dla --out model/
 
     Example: dualrank train log.parquet --features F --event click=1 --event purchase=5 --out model/
+
+    Example: dualrank train shards/ --out model/
 
     Example: torchrun --nproc-per-node 2 -m dualrank train clicks.parquet --features F --out model/
     """

@@ -32,7 +32,8 @@ class Basis:
     `log` is the part of the log that is trained on, where labels come from one. `context` is the
     column of the log whose values are told apart, `loss` the name of the loss of corrected labels,
     `features` the training matrix that the lists of the log point into. `ground` is what is known
-    of the documents of each list beside their features.
+    of the documents of each list beside their features. `context_sessions` says how many sessions
+    there are in each context, where `log` is a sample.
     """
 
     depth: int
@@ -44,6 +45,7 @@ class Basis:
     loss: str | None = None
     features: NDArray[np.float32] | None = None
     ground: NDArray[np.float32] | None = None
+    context_sessions: NDArray[np.int64] | None = None
 
     @property
     def loss_of_labels(self) -> LossOfLabels:

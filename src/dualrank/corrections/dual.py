@@ -72,7 +72,9 @@ class DualLearning(Correction):
             form = POSITION_MODELS[basis.position_model or "variables"]
             model = form(basis.depth, settings.seed)
         else:
-            counts = np.bincount(column.codes, basis.log.counts, len(column.names)).astype(int)
+            counts = basis.context_sessions
+            if counts is None:
+                counts = np.bincount(column.codes, basis.log.counts, len(column.names)).astype(int)
             sessions = dict(zip(column.names, counts.tolist(), strict=True))
             model = ContextualPositions(basis.depth, sessions, str(basis.context))
         return cls(basis.depth, settings, model, basis.loss_of_labels)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dualrank.errors import DataError, SettingsError
+
+Floats = NDArray[np.float64]
 
 KINDS = ("none", "standard", "minmax", "log")
 BLOCK_VALUES = 1 << 18
@@ -51,32 +53,42 @@ class Scaler:
                 f"the features have shape {features.shape}; "
                 "expected a matrix with at least one document and one feature"
             )
-        low, high = features.min(axis=0), features.max(axis=0)
+        return cls.fit_parts([features], kind=kind)
+
+    @classmethod
+    def fit_parts(
+        cls,
+        parts: Sequence[NDArray[np.floating] | None],
+        *,
+        kind: str = "standard",
+        together: Callable[[Floats], Floats] = lambda table: table,
+    ) -> Scaler:
+        """Learn from matrices that need not be in memory, one of them at least with documents.
+
+        What is None is another worker's. `together` then gives everybody a table of which each has
+        filled in the rows of its own parts, and left the others 0: what is added up over parts is
+        the same, to the bit, whoever held them.
+        """
+        extremes = [None if part is None else _extremes(part, kind) for part in parts]
+        low, high = _least_and_most(_filled(extremes, together))
         broken = ~(np.isfinite(low) & np.isfinite(high))
-        if kind == "none":
-            # A value that is missing here and there tells documents apart, one that always is not.
-            missing = np.isnan(low)
-            broken &= ~missing
-            always = np.isnan(features[:, missing]).all(axis=0)
-            high[missing] = np.where(always, 0.0, 1.0)
-            low[missing] = 0.0
         if broken.any():
             first = int(np.argmax(broken)) + 1
             raise DataError(f"feature {first} holds nan or infinity; expected numbers")
         kept = np.flatnonzero(low != high)
         if len(kept) == 0:
             raise DataError(
-                f"each of the {features.shape[1]} features is constant in training; "
+                f"each of the {len(low)} features is constant in training; "
                 "expected at least one that varies"
             )
         shift, scale = np.zeros(len(kept)), np.ones(len(kept))
         if kind == "minmax":
-            shift = low[kept].astype(np.float64)
-            scale = 1 / (high[kept].astype(np.float64) - shift)
+            shift = low[kept]
+            scale = 1 / (high[kept] - shift)
         elif kind != "none":
-            shift, deviation = _mean_and_deviation(lambda: _blocks(features, kept, kind))
+            shift, deviation = _mean_and_deviation(parts, kept, kind, together)
             scale = 1 / deviation
-        return cls(kind, features.shape[1], kept, shift, scale)
+        return cls(kind, len(low), kept, shift, scale)
 
     @property
     def output_count(self) -> int:
@@ -153,21 +165,58 @@ def _blocks(
         yield block
 
 
+def _extremes(features: NDArray[np.floating], kind: str) -> Floats:
+    """The least and the largest value of every column, one after the other.
+
+    Unscaled columns may have missing values. One that is missing here and there tells documents
+    apart, one that always is does not: they go from 0 to 1, and from 0 to 0.
+    """
+    if len(features) == 0:
+        return np.repeat([np.inf, -np.inf], features.shape[1])
+    low, high = features.min(axis=0), features.max(axis=0)
+    if kind == "none":
+        missing = np.isnan(low)
+        always = np.isnan(features[:, missing]).all(axis=0)
+        high[missing] = np.where(always, 0.0, 1.0)
+        low[missing] = 0.0
+    return np.concatenate([low, high]).astype(np.float64)
+
+
+def _least_and_most(table: Floats) -> tuple[Floats, Floats]:
+    """The extremes of all parts together."""
+    low, high = np.split(table, 2, axis=1)
+    return low.min(axis=0), high.max(axis=0)
+
+
 def _mean_and_deviation(
-    blocks: Callable[[], Iterator[NDArray[np.float64]]],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    parts: Sequence[NDArray[np.floating] | None],
+    kept: NDArray[np.int64],
+    kind: str,
+    together: Callable[[Floats], Floats],
+) -> tuple[Floats, Floats]:
     """Mean and standard deviation per column, in two passes.
 
     The second pass sums squares of what is left after the mean is taken away, so that a column
     of large numbers with a small spread loses nothing. It divides by the number of rows.
     """
-    count = 0
-    total = np.float64(0)
-    for block in blocks():
-        count += len(block)
-        total = total + block.sum(axis=0)
-    mean = np.asarray(total / count)
-    squares = np.float64(0)
-    for block in blocks():
-        squares = squares + np.square(block - mean).sum(axis=0)
-    return mean, np.sqrt(squares / count)
+
+    def added(of: Callable[[Floats], Floats]) -> Floats:
+        rows = list[Floats | None]()
+        for part in parts:
+            total = np.zeros(len(kept))
+            for block in () if part is None else _blocks(part, kept, kind):
+                total = total + of(block).sum(axis=0)
+            rows.append(None if part is None else total)
+        table: Floats = _filled(rows, together).sum(axis=0)
+        return table
+
+    counts = [None if part is None else np.array([float(len(part))]) for part in parts]
+    count = _filled(counts, together).sum()
+    mean = added(lambda block: block) / count
+    return mean, np.sqrt(added(lambda block: np.square(block - mean)) / count)
+
+
+def _filled(rows: Sequence[Floats | None], together: Callable[[Floats], Floats]) -> Floats:
+    """A table of these rows, with those of other workers."""
+    width = next(len(row) for row in rows if row is not None)
+    return together(np.stack([np.zeros(width) if row is None else row for row in rows]))

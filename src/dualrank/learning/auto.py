@@ -26,16 +26,19 @@ from dualrank.data.click_log import PERIOD, ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists, top_lists
 from dualrank.errors import DataError
-from dualrank.evaluation.click_check import CLEAR, ClickCheck, Lead, hold_out
+from dualrank.evaluation.click_check import CLEAR, ClickCheck, Lead
 from dualrank.learning.choice import NAIVE, Choice, choose
 from dualrank.learning.combination import HeldOut, add_up, context_lead, weigh
 from dualrank.learning.feedback import require_comparisons
 from dualrank.learning.logging_scores import Ground
 from dualrank.learning.loop import Progress, Watch, part_of
+from dualrank.learning.material import looked_at, split
 from dualrank.learning.methods import METHODS
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
 from dualrank.learning.score_checks import check_trained
+from dualrank.learning.sharded.mapped_feedback import require_drawn
+from dualrank.learning.sharded.sharded_source import ShardedSource
 from dualrank.learning.train_one import advice_for, train_one
 from dualrank.propensity.estimators import estimate
 from dualrank.propensity.propensity import Propensity
@@ -55,7 +58,7 @@ MOST_CONTEXTS = 20
 
 
 def fit_best(
-    log: ClickLog,
+    log: ClickLog | ShardedSource,
     dataset: Dataset,
     plan: Plan,
     *,
@@ -65,6 +68,8 @@ def fit_best(
 ) -> tuple[Model, dict[str, Model]]:
     """Train the candidates: the ranker that is made of them, and each by its method."""
     require_comparisons(log.lists)
+    if isinstance(log, ShardedSource):
+        require_drawn(plan)
     work = _Candidates(log, dataset, plan, checkpoint, progress, watch)
     if plan.ranker.makes.at_once or plan.apart or isinstance(plan.validation, Dataset):
         return work.choose()
@@ -76,23 +81,24 @@ class _Candidates:
 
     def __init__(
         self,
-        log: ClickLog,
+        source: ClickLog | ShardedSource,
         dataset: Dataset,
         plan: Plan,
         checkpoint: Path | None,
         progress: Progress | None,
         watch: Watch | None,
     ) -> None:
-        self.log, self.dataset, self.plan = log, dataset, plan
+        self.source, self.dataset, self.plan = source, dataset, plan
+        self.log = looked_at(source)
         self.checkpoint, self.progress, self.watch = checkpoint, progress, watch
-        self.rest, self.held_out = hold_out(log, plan.held_out, plan.settings.seed)
+        self.rest, self.held_out = split(source, plan)
         self.models: dict[str, Model] = {}
 
     def train(self, name: str, plan: Plan, count: int) -> None:
         """Train one of `count`."""
         path = self.checkpoint
         self.models[name] = train_one(
-            self.log,
+            self.source,
             self.dataset,
             plan,
             ground=self.models.get(IMITATION),
@@ -100,6 +106,13 @@ class _Candidates:
             progress=part_of(self.progress, len(self.models), count),
             watch=self.watch,
         )
+
+    @property
+    def clicks(self) -> int:
+        """How many clicks the candidates learn from."""
+        if isinstance(self.source, ShardedSource):
+            return self.source.clicks
+        return int(self.rest.clicks_per_list.sum())
 
     def choose(self) -> tuple[Model, dict[str, Model]]:
         """One of them."""
@@ -118,7 +131,7 @@ class _Candidates:
                     plans[name] = self.plan.for_method(name)
         for name, plan in plans.items():
             self.train(name, plan, len(plans))
-        choice = choose(self.models, self.log, self.dataset, self.plan)
+        choice = choose(self.models, self.source, self.dataset, self.plan)
         return self.described(self.models[choice.chosen], choice, not_harvested=why_not)
 
     def combine(self) -> tuple[Model, dict[str, Model]]:
@@ -140,9 +153,7 @@ class _Candidates:
         ground = Ground.of(self.models[IMITATION], self.log.lists, self.dataset)
         clicks = replace(clicks, ground=ground, context=plan.context)
         weighed = {name: self.models[name] for name in (*names[2:], NAIVE)}
-        weights = weigh(
-            weighed, clicks, prior_shares(names[2], int(self.rest.clicks_per_list.sum()))
-        )
+        weights = weigh(weighed, clicks, prior_shares(names[2], self.clicks))
         model = add_up(self.models, weights)
         scores = {
             name: clicks.predict(each) for name, each in {"auto": model, **self.models}.items()

@@ -17,11 +17,13 @@ from dualrank.clicks.dependence import Dependence
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError
-from dualrank.evaluation.click_check import CLEAR, ClickCheck, Lead, hold_out
+from dualrank.evaluation.click_check import CLEAR, ClickCheck, Lead
 from dualrank.evaluation.evaluator import Evaluator
 from dualrank.learning.event_values import values_by_list
+from dualrank.learning.material import split
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
+from dualrank.learning.sharded.sharded_source import ShardedSource
 
 NAIVE = "naive"
 
@@ -100,7 +102,9 @@ def choose_by_grades(candidates: Mapping[str, Scores], judged: Dataset, metric: 
     return Choice(chosen, f"{metric} on {len(judged)} judged queries: {listed}", leads)
 
 
-def choose(models: Mapping[str, Model], log: ClickLog, dataset: Dataset, plan: Plan) -> Choice:
+def choose(
+    models: Mapping[str, Model], log: ClickLog | ShardedSource, dataset: Dataset, plan: Plan
+) -> Choice:
     """Choose among models that were trained by the same plan but for its method.
 
     One of them is `naive`. An error says why that cannot be decided, where it cannot.
@@ -109,7 +113,7 @@ def choose(models: Mapping[str, Model], log: ClickLog, dataset: Dataset, plan: P
         judged = plan.validation
         scores = {name: model.predict(judged) for name, model in models.items()}
         return choose_by_grades(scores, judged, plan.settings.metric)
-    rest, held_out = hold_out(log, plan.held_out, plan.settings.seed)
+    rest, held_out = split(log, plan)
     if held_out is None:
         raise DataError("nothing was held out to compare the models by")
     scores = {name: model.predict(dataset) for name, model in models.items()}

@@ -53,6 +53,13 @@ def require_comparisons(lists: RankedLists) -> None:
         )
 
 
+def require_read_down(lists: RankedLists) -> None:
+    """Refuse gaps among several documents of lists that are read from the top."""
+    if (lists.mask.sum(axis=1) > 1).any():
+        who = "a method for users who stop"
+        require_no_gaps(lists, who, "likelihood, dla and ipw learn from what is there")
+
+
 class SimulatedClicks:
     """Clicks sampled on the fly: a query at random, its initial list, a fresh user every time.
 
@@ -230,10 +237,8 @@ class ReadClicks(LoggedClicks):
     """
 
     def check(self, lists: RankedLists) -> None:
-        """Refuse gaps among several documents: a click may have been made there."""
-        if (lists.mask.sum(axis=1) > 1).any():
-            who = "a method for users who stop"
-            require_no_gaps(lists, who, "likelihood, dla and ipw learn from what is there")
+        """Refuse gaps: a click may have been made there."""
+        require_read_down(lists)
 
     def read(self, log: ClickLog) -> NDArray[np.bool_]:
         """Down to the last click, and everything where there is none."""
@@ -282,7 +287,6 @@ class DisplayedOrder:
         self._cumulative = np.cumsum(self._sessions)
         self._starts = dataset.offsets[log.lists.queries]
         self._lengths = dataset.lengths[log.lists.queries]
-        self._partial = log.lists.have_gaps[:, None, None]
 
     def draw(self, size: int, rng: np.random.Generator) -> Batch:
         """Draw lists in proportion to their sessions, a quarter of `size`: each tells all ranks."""
@@ -295,16 +299,32 @@ class DisplayedOrder:
         return self._batch(np.arange(len(self.lists)), len(self.lists), rng)
 
     def _batch(self, chosen: NDArray[np.integer], drawn: int, rng: np.random.Generator) -> Batch:
-        shown, lengths = self.lists.documents[chosen], self._lengths[chosen, None]
-        others = self._starts[chosen, None] + (rng.random(shown.shape) * lengths).astype(np.int64)
-        same = (others[:, :, None] == shown[:, None, :]) | self._partial[chosen]
-        seen = same.any(axis=2)
-        documents = np.hstack([shown, np.where(seen, PADDING, others)]).astype(np.int32)
-        labels = np.zeros(documents.shape, dtype=np.float32)
-        labels[:, : shown.shape[1]] = shown != PADDING
-        ground = np.zeros(documents.shape, dtype=np.float32)
-        ground[:, shown.shape[1] :] = np.log(lengths / shown.shape[1])
-        return Batch(documents, labels, drawn, queries=self.lists.queries[chosen], ground=ground)
+        shown = RankedLists(self.lists.documents[chosen], self.lists.queries[chosen])
+        places = rng.random(shown.documents.shape)
+        return with_others(shown, self._starts[chosen], self._lengths[chosen], places, drawn)
+
+
+def with_others(
+    lists: RankedLists,
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    places: NDArray[np.float64],
+    drawn: int,
+) -> Batch:
+    """The order of lists, and after them the candidates that stand at these shares of the way.
+
+    The candidates of each list's query begin at `starts`, and there are `lengths` of them.
+    """
+    shown, lengths = lists.documents, lengths[:, None]
+    others = starts[:, None] + (places * lengths).astype(np.int64)
+    same = (others[:, :, None] == shown[:, None, :]) | lists.have_gaps[:, None, None]
+    seen = same.any(axis=2)
+    documents = np.hstack([shown, np.where(seen, PADDING, others)]).astype(np.int32)
+    labels = np.zeros(documents.shape, dtype=np.float32)
+    labels[:, : shown.shape[1]] = shown != PADDING
+    ground = np.zeros(documents.shape, dtype=np.float32)
+    ground[:, shown.shape[1] :] = np.log(lengths / shown.shape[1])
+    return Batch(documents, labels, drawn, queries=lists.queries, ground=ground)
 
 
 class EstimatedRelevance(Labelled):

@@ -11,19 +11,22 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.features import read_features
 from dualrank.data.frames import is_frame
 from dualrank.data.inputs import dataset_from, log_and_dataset
+from dualrank.data.shards.sharded_log import ShardedLog, is_sharded
 from dualrank.errors import SettingsError
 from dualrank.learning.auto import fit_best
 from dualrank.learning.feedback import Feedback
 from dualrank.learning.loop import Progress, Watch
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
+from dualrank.learning.sharded.mapped_feedback import require_drawn
+from dualrank.learning.sharded.sharded_source import ShardedSource
 from dualrank.learning.train_one import check_source, train_one
 from dualrank.learning.valued import fit_valued
 
 
 def fit(
-    source: ClickLog | Feedback | Any,
-    dataset: Dataset | Any,
+    source: ClickLog | Feedback | ShardedLog | Any,
+    dataset: Dataset | Any | None = None,
     plan: Plan | None = None,
     *,
     start: Model | None = None,
@@ -38,7 +41,8 @@ def fit(
     ranker=DNN((64, 32)), validation=judged)`; settings of the loop may be given directly
     (`steps=500`). `source` is a log, or any source of labels over the documents of `dataset`
     (`SimulatedClicks`, `Judgments`, or one's own), from which no clicks can be held out. Logs,
-    features and judged queries may also be files or data frames.
+    features and judged queries may also be files or data frames. A log in shards brings its
+    features, and is drawn from where it lies on disk (`learning/sharded`).
 
     With weights of `events` the method learns its propensity from clicks, and a second ranker
     learns from what the events are worth (`learning/valued.py`).
@@ -49,18 +53,27 @@ def fit(
     goes on from `checkpoint` where there is one. `progress` hears how far it is, `watch` sees the
     loop after every step.
     """
-    if _is_labels(source):
-        dataset = dataset_from(dataset)
+    if is_sharded(source):
+        source = ShardedLog.open(source, only=())
+    if isinstance(source, ShardedLog | ShardedSource):
+        require_alone(dataset, start)
+        names = source.feature_names
+    elif dataset is None:
+        raise SettingsError("the log needs the features of its documents beside it: give features=")
     else:
-        source, dataset = log_and_dataset(source, dataset)
-    if start is not None:
-        dataset = dataset.with_features(start.feature_names)
+        source, dataset = _inputs(source, dataset, start)
+        names = dataset.feature_names
     if is_frame(options.get("validation")):
-        options["validation"] = read_features(options["validation"], names=dataset.feature_names)
+        options["validation"] = read_features(options["validation"], names=names)
     plan = (plan or Plan()).with_options(**options)
     if isinstance(plan.validation, Dataset):
-        judged = plan.validation.with_features(dataset.feature_names)
-        plan = replace(plan, validation=judged)
+        plan = replace(plan, validation=plan.validation.with_features(names))
+    if isinstance(source, ShardedLog):
+        require_drawn(plan)
+        source = ShardedSource.of(source, plan.held_out, plan.settings.seed)
+    if isinstance(source, ShardedSource):
+        dataset = source.sample.dataset
+    assert isinstance(dataset, Dataset)
     check_source(source, dataset)
     path = None if checkpoint is None else Path(checkpoint)
     if plan.events is not None:
@@ -80,11 +93,31 @@ def fit(
             progress=progress,
             watch=watch,
         )
-    if not isinstance(source, ClickLog) or start is not None:
+    if not isinstance(source, ClickLog | ShardedSource) or start is not None:
         raise SettingsError(
             "method auto trains its candidates anew, on a log, and chooses by clicks held out of it"
         )
     return fit_best(source, dataset, plan, checkpoint=path, progress=progress, watch=watch)[0]
+
+
+def require_alone(dataset: Any, start: Model | None = None) -> None:
+    """Refuse what cannot be beside a log in shards."""
+    if dataset is not None:
+        raise SettingsError(
+            "a log in shards has the features of its documents: give none beside it; features are "
+            "joined when the log is reduced"
+        )
+    if start is not None:
+        raise SettingsError("training on a log in shards goes on from no model")
+
+
+def _inputs(source: Any, dataset: Any, start: Model | None) -> tuple[ClickLog | Feedback, Dataset]:
+    """A log or labels, and the documents that they point to, with the features of a model."""
+    if _is_labels(source):
+        dataset = dataset_from(dataset)
+    else:
+        source, dataset = log_and_dataset(source, dataset)
+    return source, dataset if start is None else dataset.with_features(start.feature_names)
 
 
 def _is_labels(source: Any) -> bool:

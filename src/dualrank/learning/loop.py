@@ -148,9 +148,10 @@ class Loop:
         """
         batch = self._draw()
         self.history.drawn += batch.drawn
-        self.history.clicked += len(batch)
-        if len(batch) == 0:
-            return
+        if not batch.is_share:
+            self.history.clicked += len(batch)
+            if len(batch) == 0:
+                return
         shown = self._shown(batch)
         signal = self.correction.signal(self.ranker.score(shown).detach(), shown)
         found = self.ranker.evidence(shown, signal)
@@ -159,9 +160,15 @@ class Loop:
             (unseen := self.ranker.score_unseen(shown)) is not None
         ):
             learned = self.correction.position_evidence(unseen, shown)
+        lists = signal.loss.new_tensor(len(shown.labels))
         # In one message, before anything moves: a worker that is lost here leaves a whole state.
-        sums = self._workers.sum([signal.loss, signal.clicks, *found, *learned])
-        self._loss, clicks, *rest = sums
+        sums = self._workers.sum([lists, signal.loss, signal.clicks, *found, *learned])
+        lists, self._loss, clicks, *rest = sums
+        if batch.is_share:
+            # What the others have drawn is known only now.
+            self.history.clicked += int(lists)
+            if int(lists) == 0:
+                return
         self._drawn = batch.drawn
         step = Step(batch.drawn, clicks, done)
         self.ranker.move(rest[: len(found)], step)

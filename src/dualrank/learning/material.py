@@ -23,7 +23,21 @@ from dualrank.learning.feedback import (
 from dualrank.learning.logging_scores import Ground
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
+from dualrank.learning.sharded.mapped_feedback import mapped_feedback
+from dualrank.learning.sharded.sharded_source import ShardedSource
 from dualrank.learning.validation import OnGrades, OnHeldOutClicks, OnLikelihood, Validation
+
+
+def split(source: ClickLog | ShardedSource, plan: Plan) -> tuple[ClickLog, ClickLog | None]:
+    """What is trained on and what is held out, in memory: of shards, as far as it was sampled."""
+    if isinstance(source, ShardedSource):
+        return source.sample.rest, source.sample.held_out
+    return hold_out(source, plan.held_out, plan.settings.seed)
+
+
+def looked_at(source: ClickLog | ShardedSource) -> ClickLog:
+    """What is known of a log in memory: all of it, or a sample of its shards."""
+    return source.sample.log if isinstance(source, ShardedSource) else source
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +46,7 @@ class Material:
 
     `log` is the part of a click log that is learned from; there is none where the `source` makes
     labels itself. `relevance` stands in the place of clicks where a method extracts it, and lists
-    stand on the `ground`.
+    stand on the `ground`. Of `shards`, which are drawn from, `log` and `held_out` are a sample.
     """
 
     source: Feedback | None
@@ -42,23 +56,34 @@ class Material:
     held_out: ClickLog | None = None
     relevance: NDArray[np.float32] | None = None
     ground: Ground | None = None
+    shards: ShardedSource | None = None
 
     @classmethod
     def of(
-        cls, source: ClickLog | Feedback, dataset: Dataset, plan: Plan, ground: Model | None
+        cls,
+        source: ClickLog | Feedback | ShardedSource,
+        dataset: Dataset,
+        plan: Plan,
+        ground: Model | None,
     ) -> Material:
         """Take a source apart as a plan says."""
+        if isinstance(source, ShardedSource):
+            below = None if ground is None else Ground.of(ground, source.lists, dataset)
+            rest, held_out = split(source, plan)
+            return cls(None, dataset, plan, rest, held_out, None, below, source)
         if not isinstance(source, ClickLog):
             return cls(source, dataset, plan)
         log, relevance = source, None
         if plan.way.extract is not None:
             log, relevance = plan.way.extract(log, plan)
         below = None if ground is None else Ground.of(ground, log.lists, dataset)
-        rest, held_out = hold_out(log, plan.held_out, plan.settings.seed)
+        rest, held_out = split(log, plan)
         return cls(None, dataset, plan, rest, held_out, relevance, below)
 
-    def feedback(self, correction: Correction) -> Feedback:
-        """What the loop draws from."""
+    def feedback(self, correction: Correction, scaler: Scaler) -> Feedback:
+        """What the loop draws from; of shards, with features that are scaled as they come."""
+        if self.shards is not None:
+            return mapped_feedback(self.shards, self.plan, correction, scaler, self.ground)
         if self.log is not None:
             return self._labels(self.log, correction)
         assert self.source is not None

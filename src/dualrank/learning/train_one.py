@@ -24,12 +24,14 @@ from dualrank.learning.material import Material
 from dualrank.learning.model import Model, require_values
 from dualrank.learning.plan import Plan
 from dualrank.learning.score_checks import check_trained
+from dualrank.learning.sharded.mapped_feedback import require_drawn
+from dualrank.learning.sharded.sharded_source import ShardedSource
 from dualrank.rankers.ranker import Ranker
 from dualrank.version import __version__
 
 
 def train_one(
-    source: ClickLog | Feedback,
+    source: ClickLog | Feedback | ShardedSource,
     dataset: Dataset,
     plan: Plan,
     *,
@@ -42,6 +44,7 @@ def train_one(
 ) -> Model:
     """Train by one method; what is held out of a log keeps the best ranker.
 
+    Of a log in shards, `dataset` is that of its sample: documents are read as they are drawn.
     With `start`, its scaling, ranker and examination are where the training begins, and with
     `optimizers` those of ranker and belief, too, as far as they fit. `ground` is the
     model that a method with a ground stands on; it is trained first where it is not given.
@@ -63,19 +66,25 @@ def train_one(
         )
         progress = part_of(progress, 1, 2)
     settings = plan.settings
+    shards = source if isinstance(source, ShardedSource) else None
+    if shards is not None:
+        require_drawn(plan)
     if not plan.ranker.makes.takes_missing:
         judged = [plan.validation] if isinstance(plan.validation, Dataset) else []
         for each in (dataset, *judged):
             require_values(each.features, each.feature_names, plan.ranker.kind)
     kind = plan.scaling if plan.ranker.makes.scaled else "none"
-    scaler = Scaler.fit(dataset.features, kind=kind) if start is None else start.scaler
+    scaler = _scaler(shards or dataset, kind) if start is None else start.scaler
     features = scaler.transform(dataset.features)
     regressed = features
     if plan.way.correction.regresses and not plan.ranker.makes.scaled:
         filled = dataset.filled().features
         regressed = Scaler.fit(filled).transform(filled)
     described: dict[str, Any] = {**plan.describe(), "scaling": scaler.kind, "version": __version__}
-    if isinstance(source, ClickLog):
+    if shards is not None:
+        described["data"], described["shards"] = shards.log.digest, shards.describe()
+        described["reading"] = shards.log.reading.to_dict()
+    elif isinstance(source, ClickLog):
         described["data"] = fingerprint(source, dataset, plan.context)
         described["reading"] = None if source.reading is None else source.reading.to_dict()
     elif plan.held_out or plan.way.needs_log or checkpoint is not None:
@@ -94,6 +103,7 @@ def train_one(
         plan.loss,
         regressed,
         material.under(material.log),
+        None if shards is None or plan.context is None else shards.sessions_by(plan.context),
     )
     correction = plan.way.correction.build(basis)
     ranker = plan.ranker.build(scaler.output_count, settings.seed)
@@ -102,8 +112,9 @@ def train_one(
         described["start"] = _go_on(start, plan, ranker, correction, believed=bool(known))
     loop = Loop(
         ranker,
-        torch.from_numpy(features),
-        material.feedback(correction),
+        # Lists that are drawn from shards bring their features.
+        torch.from_numpy(features if shards is None else features[:0]),
+        material.feedback(correction, scaler),
         correction,
         settings,
         validation=material.validation(features, scaler, correction),
@@ -118,7 +129,7 @@ def train_one(
     )
     learned = correction.propensity()
     if learned is not None and plan.propensity is None and material.log is not None:
-        learned = replace(learned, sessions=material.log.sessions)
+        learned = replace(learned, sessions=(shards or material.log).sessions)
     described |= {"device": str(loop.device), "history": asdict(history), **ranker.outcome()}
     held = {"ranker": ranker.optimizer_state(), "correction": correction.optimizer_state()}
     if material.ground is not None:
@@ -143,6 +154,13 @@ def train_one(
         plan.ranker.kind,
         {f"{who}.{k}": v.detach().cpu() for who, state in held.items() for k, v in state.items()},
     )
+
+
+def _scaler(documents: Dataset | ShardedSource, kind: str) -> Scaler:
+    """The scaling of all documents, wherever they are."""
+    if isinstance(documents, ShardedSource):
+        return documents.scaler(kind)
+    return Scaler.fit(documents.features, kind=kind)
 
 
 def advice_for(plan: Plan) -> str:
@@ -202,8 +220,10 @@ def fingerprint(log: ClickLog, dataset: Dataset, context: str | None = None) -> 
     return digest.hexdigest()
 
 
-def check_source(source: ClickLog | Feedback, dataset: Dataset) -> None:
+def check_source(source: ClickLog | Feedback | ShardedSource, dataset: Dataset) -> None:
     """Refuse what nothing can be learned from."""
+    if isinstance(source, ShardedSource):
+        source = source.sample.log
     if isinstance(source, ClickLog):
         require_countable(source)
         require_skips(source)

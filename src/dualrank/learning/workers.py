@@ -1,8 +1,9 @@
 """Several processes that train one model, each on its share of every batch.
 
-All workers draw the same batch from the same random state, score every n-th list of it, and add up
-what they found: n workers make the step of one, to rounding, and a checkpoint of theirs is a
-checkpoint of one. `torchrun` starts them; torch.distributed carries the sums.
+All workers draw the same batch from the same random state, score every n-th list of it, or those
+that lie in their own shards, and add up what they found: n workers make the step of one, to
+rounding, and a checkpoint of theirs is a checkpoint of one. `torchrun` starts them;
+torch.distributed carries the sums.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
+from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 
 from dualrank.errors import LostWorkerError, SettingsError
@@ -43,10 +47,8 @@ class Workers:
         if self.count == 1:
             return tensors
         message = torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
-        try:
+        with _all_there():
             dist.all_reduce(message)
-        except RuntimeError as error:
-            raise LostWorkerError("another worker of this training has gone") from error
         parts = torch.split(message, [tensor.numel() for tensor in tensors])
         return [part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True)]
 
@@ -54,6 +56,38 @@ class Workers:
         """Whether it is so in any of the workers."""
         (count,) = self.sum([torch.tensor([float(mine)])])
         return bool(count > 0)
+
+    def add_up(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The sum of everybody's table."""
+        (total,) = self.sum([torch.from_numpy(table)])
+        return total.numpy()
+
+    def share_array(
+        self, array: NDArray[Any] | None, owner: int, kind: DTypeLike, dimensions: int
+    ) -> NDArray[Any]:
+        """The array of the worker that owns it, to everybody; others give None."""
+        if self.count == 1:
+            assert array is not None
+            return array
+        shape = torch.zeros(dimensions, dtype=torch.int64)
+        if array is not None:
+            shape = torch.tensor(array.shape)
+        with _all_there():
+            dist.broadcast(shape, owner)
+            if array is None:
+                array = np.empty(tuple(shape.tolist()), dtype=kind)
+            array = np.ascontiguousarray(array, dtype=kind)
+            if array.size:
+                dist.broadcast(torch.from_numpy(array.reshape(-1).view(np.uint8)), owner)
+        return array
+
+
+@contextmanager
+def _all_there() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        raise LostWorkerError("another worker of this training has gone") from error
 
 
 def leads_torchrun() -> bool:

@@ -25,6 +25,9 @@ class Batch:
     many sessions of each list; without it they are means. `settled` is the log examination that was
     believed when a list was settled, for lists from before users changed, and nan where what is
     believed today holds; lists that are settled say nothing about position.
+
+    `documents` are rows of the training matrix, or of `features`, where lists bring their own.
+    `is_share` says that these are the lists of one worker, and that others have drawn the rest.
     """
 
     documents: NDArray[np.int32]
@@ -36,6 +39,8 @@ class Batch:
     examined: NDArray[np.float32] | None = None
     sessions: NDArray[np.float32] | None = None
     settled: NDArray[np.float32] | None = None
+    features: NDArray[np.float32] | None = None
+    is_share: bool = False
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -51,7 +56,7 @@ class Batch:
 
     def share(self, worker: int, workers: int) -> Batch:
         """Every n-th list, for one of n workers; `drawn` stays that of the whole."""
-        if workers == 1:
+        if workers == 1 or self.is_share:
             return self
         return self.take(slice(worker, None, workers))
 
@@ -98,6 +103,7 @@ class Batch:
             examined=None if self.examined is None else tensor(self.examined),
             sessions=None if self.sessions is None else tensor(self.sessions),
             settled=None if self.settled is None else tensor(self.settled),
+            features=None if self.features is None else tensor(self.features),
         )
 
 
@@ -105,7 +111,8 @@ class Batch:
 class Shown:
     """Lists as tensors `[lists, positions]`, and `rows`, the displayed documents one by one.
 
-    `documents` are row numbers of the training matrix. `cells` are the places of the `rows` in the
+    `documents` are row numbers of the training matrix, or of `features`, where lists bring their
+    own. `cells` are the places of the `rows` in the
     flattened lists, or None where every place is taken; `first` is at which position the first
     document of each list stands, or None where that is the first everywhere.
     """
@@ -121,6 +128,7 @@ class Shown:
     examined: Tensor | None = None
     sessions: Tensor | None = None
     settled: Tensor | None = None
+    features: Tensor | None = None
 
     @property
     def full(self) -> bool:

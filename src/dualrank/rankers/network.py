@@ -95,7 +95,8 @@ class Network(Ranker):
         count = len(shown.rows)
         if len(self._gathered) < count:
             self._gathered = self._features.new_empty(count, self.sizes[0])
-        x = torch.index_select(self._features, 0, shown.rows, out=self._gathered[:count])
+        matrix = self._features if shown.features is None else shown.features
+        x = torch.index_select(matrix, 0, shown.rows, out=self._gathered[:count])
         return shown.lay_out(self.forward(x))
 
     def evidence(self, shown: Shown, signal: Signal) -> list[Tensor]:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # The fingerprint of the data stands in the manifest; people know the log by its name.
-_SHOWN_ELSEWHERE = ("data", "settings", "history", "reading", "twin", "auto", "stages", "warnings")
+_SHOWN_ELSEWHERE = (
+    *("data", "settings", "history", "reading", "twin", "auto", "stages", "warnings", "shards"),
+)
 _COUNTED = Markup(
     "Inverse weighting (DLA, IPW) counts a click at position <i>i</i> one divided by this number "
     "of times."
@@ -124,7 +126,19 @@ def _summary(model: Model) -> str:
 
 def training_verdict(training: dict[str, Any]) -> list[str]:
     """Whether the correction is worth something, as far as this run can tell."""
-    return _comparison(training) + [f"Warning: {text}." for text in training.get("warnings", [])]
+    warnings = [f"Warning: {text}." for text in training.get("warnings", [])]
+    return _comparison(training) + _sampled(training.get("shards")) + warnings
+
+
+def _sampled(shards: dict[str, Any] | None) -> list[str]:
+    """Of a log in shards, what was looked at besides the steps of training."""
+    if shards is None or shards["sampled_sessions"] == shards["sessions"]:
+        return []
+    return [
+        f"Compared, checked and diagnosed by a sample of the {counted(shards['count'], 'shards')}: "
+        f"{shards['sampled_sessions']:,} of {shards['sessions']:,} sessions, "
+        f"{shards['held_out_sessions']:,} of them held out; trained on all others."
+    ]
 
 
 def _comparison(training: dict[str, Any]) -> list[str]:

@@ -1,0 +1,158 @@
+"""A log in shards as one worker trains on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dualrank.data.lists import RankedLists
+from dualrank.data.scaling import Scaler
+from dualrank.data.shards.mapped_arrays import map_array
+from dualrank.data.shards.shard import FEATURES, Shard
+from dualrank.data.shards.sharded_log import ShardedLog
+from dualrank.errors import DataError, SettingsError
+from dualrank.learning.sharded.own_shards import Gaps, OwnShards
+from dualrank.learning.sharded.shard_sample import ShardSample, choose, gather, shares_of
+from dualrank.learning.workers import Workers
+
+Progress = Callable[[int, int], None]
+
+
+def deal(log: ShardedLog, workers: int) -> list[int]:
+    """Which worker has each shard, so that sessions are even among them.
+
+    The largest shards are dealt out first, each to who has the least.
+    """
+    if workers > len(log.shards):
+        raise SettingsError(
+            f"{workers} workers for {len(log.shards)} shards: each needs one of its own; start "
+            "fewer, or reduce the log into more shards"
+        )
+    owners, loads = [0] * len(log.shards), [0] * workers
+    for shard in sorted(log.shards, key=lambda each: -each.sessions):
+        # A shard without sessions counts, too: nobody is left without one.
+        least = min(range(workers), key=lambda worker: loads[worker])
+        owners[shard.number] = least
+        loads[least] += shard.sessions + 1
+    return owners
+
+
+@dataclass(frozen=True, eq=False)
+class ShardedSource:
+    """The shards of this worker, and the sample of all of them that everybody holds.
+
+    `share` of the queries is held out, chosen by `seed`, as far as the sample has room for them.
+    """
+
+    log: ShardedLog
+    own: OwnShards
+    sample: ShardSample
+    workers: Workers
+    _scalers: dict[str, Scaler] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, log: ShardedLog, share: float, seed: int, progress: Progress | None = None
+    ) -> ShardedSource:
+        """Verify the shards of this worker, hold some queries out, and take the sample.
+
+        Under `torchrun` all workers call this together.
+        """
+        require_features(log)
+        workers = Workers.current()
+        owners = deal(log, workers.count)
+        wanted = shares_of(log, share)
+        mine = [shard for shard in log.shards if owners[shard.number] == workers.number]
+        for shard in mine:
+            shard.require_files()
+        choices, gaps = {}, []
+        left = np.zeros(len(log.shards))
+        for done, shard in enumerate(mine):
+            if progress:
+                progress(done, len(mine))
+            shard.verify()
+            chosen = choose(shard, log, int(wanted[shard.number]), seed)
+            held = np.zeros(shard.queries, dtype=bool)
+            held[chosen.held_out] = True
+            gaps.append(Gaps.of(shard, held))
+            left[shard.number] = shard.sessions - gaps[-1].width[-1]
+            choices[shard.number] = chosen
+        if progress:
+            progress(len(mine), len(mine))
+        numbers = range(len(log.shards))
+        sample = gather(log, [choices.get(number) for number in numbers], owners, workers)
+        own = OwnShards(mine, gaps, workers.add_up(left).astype(np.int64))
+        return cls(log, own, sample, workers)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """What the features are called."""
+        return self.log.feature_names
+
+    @property
+    def lists(self) -> RankedLists:
+        """Those of the sample."""
+        return self.sample.log.lists
+
+    @property
+    def sessions(self) -> int:
+        """How many can be drawn."""
+        return self.own.sessions
+
+    @property
+    def clicks(self) -> int:
+        """How many there may be among them, judged by the sample."""
+        rest = self.sample.rest
+        return round(int(rest.clicks_per_list.sum()) * self.sessions / rest.sessions)
+
+    def scaler(self, kind: str) -> Scaler:
+        """The scaling of all documents of all shards, learned once."""
+        if kind not in self._scalers:
+            own = {shard.number: read_through(shard) for shard in self.own.shards}
+            parts = [own.get(shard.number) for shard in self.log.shards]
+            together = self.workers.add_up
+            self._scalers[kind] = Scaler.fit_parts(parts, kind=kind, together=together)
+        return self._scalers[kind]
+
+    def sessions_by(self, context: str) -> NDArray[np.int64]:
+        """How many sessions are in each value of a column."""
+        names = self.sample.log.column(context).names
+        table = np.zeros(len(names))
+        for shard in self.own.shards:
+            codes = shard.log.columns[context].codes
+            table += np.bincount(codes, shard.log.counts, len(names))
+        return self.workers.add_up(table).astype(np.int64)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain values for the manifest: what was sampled out of how much."""
+        log, held_out = self.sample.log, self.sample.held_out
+        return {
+            "count": len(self.log.shards),
+            "sessions": self.log.sessions,
+            "lists": self.log.lists,
+            "sampled_sessions": log.sessions,
+            "sampled_lists": len(log.lists),
+            "held_out_sessions": 0 if held_out is None else held_out.sessions,
+        }
+
+
+def require_features(log: ShardedLog) -> None:
+    """Refuse shards that nothing can be learned from."""
+    if log.feature_count is None:
+        raise DataError(
+            f"{log.folder}: these shards have no features; reduce the log again with the features "
+            "of its documents (`dualrank reduce LOG --features FILE --shards N`)"
+        )
+    if log.sessions == 0:
+        raise DataError(f"{log.folder}: the log has no sessions to learn from")
+
+
+def read_through(shard: Shard) -> NDArray[np.float32]:
+    """The features of a shard as they are read from the first to the last."""
+    assert shard.feature_count is not None
+    shape = (shard.documents, shard.feature_count)
+    return map_array(shard.folder / FEATURES, np.float32, shape)
