@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,9 +22,13 @@ _GROUPS = Path("/sys/fs/cgroup")
 
 @dataclass(frozen=True)
 class Run:
-    """How a command went: seconds, the most memory of its own (no page cache), and its output."""
+    """How a command went: time, the most memory of its own (no page cache), and its output.
+
+    `processor` are the seconds of all processors, which others on the machine change little.
+    """
 
     seconds: float
+    processor: float
     peak: int
     returncode: int
     output: str
@@ -37,7 +42,7 @@ def run_limited(
     environment: Mapping[str, str] | None = None,
 ) -> Run:
     """Run a command within a limit of so many bytes."""
-    began = time.perf_counter()
+    began, used = time.perf_counter(), _processor()
     with _group(limit) as group:
 
         def enter() -> None:
@@ -60,7 +65,13 @@ def run_limited(
                 except subprocess.TimeoutExpired:
                     peak = max(peak, _own_memory(group, process.pid))
     seconds = time.perf_counter() - began
-    return Run(seconds, peak, process.returncode, output, group is not None)
+    used = _processor() - used
+    return Run(seconds, used, peak, process.returncode, output, group is not None)
+
+
+def _processor() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return children.ru_utime + children.ru_stime
 
 
 @contextlib.contextmanager

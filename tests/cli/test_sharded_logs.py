@@ -9,7 +9,7 @@ import pytest
 
 from dualrank.clicks.sampling import sample_log
 from dualrank.data.interventions import shuffle_lists
-from dualrank.data.shards import shard_sample
+from dualrank.data.shards import whole_shards
 from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.storage import write_table
 
@@ -86,10 +86,10 @@ def test_a_model_that_was_fitted_on_shards_is_kept_and_read(command, logs, tmp_p
 def test_a_diagnosis_says_how_much_it_looked_at(command, logs, tmp_path, monkeypatch):
     monkeypatch.setattr("dualrank.diagnostics.trained_pair.STEPS", 20)
     shards = ShardedLog.open(logs[1]).shards
-    room = sum(map(shard_sample.bytes_of, shards[:2]))
+    room = sum(map(whole_shards.bytes_of, shards[:2]))
     monkeypatch.setattr(
         "dualrank.diagnostics.diagnosis.sample_shards",
-        lambda log, _: shard_sample.sample_shards(log, room),
+        lambda log, _: whole_shards.sample_shards(log, room),
     )
     code, text, _ = command("diagnose", logs[1], "--context", "device", "--out", tmp_path / "d")
     assert code == 0

@@ -111,10 +111,10 @@ def test_estimators_that_train_take_the_features_beside_the_shards(featured, mon
     assert whole.sessions == 12_000
     assert "looked_at" not in whole.details
     # Room for the first two shards.
-    from dualrank.data.shards import shard_sample
+    from dualrank.data.shards import whole_shards
 
-    room = sum(map(shard_sample.bytes_of, sharded.shards[:2]))
-    monkeypatch.setattr(shard_sample.sample_shards, "__defaults__", (room,))
+    room = sum(map(whole_shards.bytes_of, sharded.shards[:2]))
+    monkeypatch.setattr(whole_shards.sample_shards, "__defaults__", (room,))
     found = estimate_propensities(sharded, methods=["regression-em"], resamples=50)
     some = found.found["regression-em"]
     sessions = sum(shard.sessions for shard in sharded.shards[:2])
