@@ -11,8 +11,8 @@ from dualrank.clicks.models.counting import require_skips
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.log_parts import parts_and_dataset
-from dualrank.data.shards.whole_shards import BUDGET, ShardSample, sample_shards
 from dualrank.data.shards.sharded_log import ShardedLog
+from dualrank.data.shards.whole_shards import BUDGET, ShardSample, sample_shards
 from dualrank.diagnostics.agreement import curves
 from dualrank.diagnostics.click_dependence import click_dependence
 from dualrank.diagnostics.confounding import confounding

@@ -11,8 +11,8 @@ from dualrank.clicks.models.counting import require_skips
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.log_parts import parts_and_dataset
-from dualrank.data.shards.whole_shards import sample_shards
 from dualrank.data.shards.sharded_log import ShardedLog
+from dualrank.data.shards.whole_shards import sample_shards
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.dual_estimate import check_refits, estimate_by_dual_learning
 from dualrank.learning.likelihood_estimate import estimate_by_likelihood
