@@ -6,6 +6,7 @@ from .models.counting import pair_count as pair_count
 from .models.em import EM as EM
 from .models.em import Prior as Prior
 from .models.fitted import Fitted as Fitted
+from .models.fitted import FittedParts as FittedParts
 from .models.fitted import Layout as Layout
 from .models.pair_parameter import PairParameter as PairParameter
 from .models.registry import MODELS as MODELS
