@@ -169,7 +169,7 @@ def _dataset(rows: FeatureRows, where: str, max_grade: float | None) -> Dataset:
 
 
 def is_parquet(path: str) -> bool:
-    """Whether features of this name are Parquet files, rather than LETOR text."""
+    """Whether features are Parquet files, by their beginning or their name."""
     if os.path.isfile(path):
         with open(path, "rb") as file:
             return file.read(len(PARQUET.begins)) == PARQUET.begins
