@@ -92,7 +92,24 @@ class NewFolder:
         return any(True for mark in self.marks for _ in _with_mark(out, mark))
 
 
-Output = NewFile | NewFolder
+class NewLog:
+    """That a parameter names a reduced log to write: a file, or else the folder of its shards."""
+
+    _file, _folder = NewFile("dualrank.log"), NewFolder("shards.json:shards")
+
+    def refuses(self, out: Path) -> str | None:
+        """Why it is not replaced."""
+        return self._kind(out).refuses(out)
+
+    def overwrites(self, out: Path, read: Path) -> bool:
+        """Whether writing `out` would change what is read."""
+        return self._kind(out).overwrites(out, read)
+
+    def _kind(self, out: Path) -> NewFile | NewFolder:
+        return self._file if out.suffix == ".parquet" else self._folder
+
+
+Output = NewFile | NewFolder | NewLog
 LOGS = ("log", "events")
 """Parameters whose texts are names of files, folders and patterns, and nothing else."""
 

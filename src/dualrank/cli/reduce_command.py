@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from dualrank.cli.options import Typed
-from dualrank.cli.outputs import NewFile, NewFolder
+from dualrank.cli.outputs import NewFolder, NewLog
 from dualrank.cli.terminal import Json, Seed, answer, one_bar
 from dualrank.data.log.log_options import LogOptions
 from dualrank.errors import SettingsError
@@ -19,6 +21,7 @@ from dualrank.sentences import counted
 if TYPE_CHECKING:
     from dualrank.data.click_log import ClickLog
     from dualrank.data.log.reading_report import ReadingReport
+    from dualrank.data.shards.sharded_log import ShardedLog
     from dualrank.report import Table
 
 
@@ -43,8 +46,23 @@ def reduce(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="The reduced log to write (.parquet)."),
-        NewFile("dualrank.log"),
+        typer.Option("--out", help="The reduced log to write (.parquet), or a folder of shards."),
+        NewLog(),
+    ] = None,
+    shards: Annotated[
+        int | None,
+        typer.Option(
+            help="Cut the reduced log into so many parts by query, for what is larger than memory.",
+            min=1,
+            max=10_000,
+        ),
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILES",
+            help="With --shards: features (Parquet), which then lie beside the log they belong to.",
+        ),
     ] = None,
     append: Annotated[
         Path | None,
@@ -95,6 +113,8 @@ def reduce(
 
     Example: dualrank reduce ubi.ndjson --events ubi.ndjson --event add_to_cart --out log.parquet
 
+    Example: dualrank reduce clicks/ --shards 64 --features features/ --out log/
+
     Example: dualrank reduce clicks/today.parquet --append log/ day=2026-11-02 --keep 30
     """
     from dualrank.data.log.saved import write_log
@@ -110,6 +130,12 @@ def reduce(
         raise SettingsError("--master is Spark's; give it with --engine spark")
     if (out is None) == (append is None):
         raise SettingsError("give --out for a reduced log, or --append for a folder of days")
+    if shards is not None and out is None:
+        raise SettingsError("shards are written into a folder of their own; give it as --out")
+    if features is not None and shards is None:
+        raise SettingsError(
+            "features lie beside the shards of a log; give --shards, or the features to `train`"
+        )
     if day is not None and not day.startswith("day="):
         raise SettingsError(
             f"{day!r} is one LOG too many; several files are given as a folder, or as a pattern in "
@@ -131,6 +157,10 @@ def reduce(
         return
     assert out is not None
     assert log is not None
+    if shards is not None:
+        content, *shown = _told_of_shards(reading.cut(log, options, out, shards, features))
+        answer(as_json, {"log": str(out), **content}, *shown)
+        return
     require_suffix(out, "a reduced log", ".parquet")
     found = reading.read(log, options)
     write_log(found, out)
@@ -151,25 +181,44 @@ class _Reading:
 
     def read(self, log: str, options: LogOptions) -> ClickLog:
         """The reduced log; of one that is too bad, the account is printed before the error."""
+        with self._answered(), one_bar(f"reading {Path(log).name}") as report:
+            if self.engine == "spark":
+                from dualrank.data.log.spark import read_log_on_spark
+
+                return read_log_on_spark(log, master=self.master, options=options)
+            from dualrank.data.log.read_log import read_log
+
+            return read_log(log, options=options, progress=report, **self._of_duckdb())
+
+    def cut(
+        self, log: str, options: LogOptions, out: Path, shards: int, features: str | None
+    ) -> ShardedLog:
+        """The reduced log in shards."""
+        with self._answered(), one_bar(f"reading {Path(log).name}") as report:
+            if self.engine == "spark":
+                raise SettingsError("shards are written by --engine duckdb alone")
+            from dualrank.data.shards.reduce_to_shards import reduce_to_shards
+
+            return reduce_to_shards(
+                log, out, shards, features, options=options, progress=report, **self._of_duckdb()
+            )
+
+    def _of_duckdb(self) -> dict[str, Any]:
+        from dualrank.data.log.engine import MEMORY_LIMIT
+
+        return {
+            "events": self.events,
+            "actions": self.actions or ("click",),
+            "memory": self.memory or MEMORY_LIMIT,
+        }
+
+    @contextmanager
+    def _answered(self) -> Iterator[None]:
+        """Print the account of a log that is refused, before the error."""
         from dualrank.data.log.reading_report import BadLogError
 
         try:
-            with one_bar(f"reading {Path(log).name}") as report:
-                if self.engine == "spark":
-                    from dualrank.data.log.spark import read_log_on_spark
-
-                    return read_log_on_spark(log, master=self.master, options=options)
-                from dualrank.data.log.engine import MEMORY_LIMIT
-                from dualrank.data.log.read_log import read_log
-
-                return read_log(
-                    log,
-                    events=self.events,
-                    actions=self.actions or ("click",),
-                    memory=self.memory or MEMORY_LIMIT,
-                    options=options,
-                    progress=report,
-                )
+            yield
         except BadLogError as error:
             account = error.reading
             content = {"log": None, "reading": account.to_dict()}
@@ -220,22 +269,30 @@ def _change_days(
     answer(reading.as_json, {**whole, **content}, *shown)
 
 
+def _told_of_shards(found: ShardedLog) -> tuple[Any, ...]:
+    """What was written, for machines and then for people."""
+    reading = found.reading
+    _warn(reading, clicked=any(shard.log.clicks.any() for shard in found.shards))
+    sizes = {
+        "sessions": found.sessions,
+        "lists": found.lists,
+        "shards": len(found.shards),
+        "documents": found.documents,
+    }
+    held = ", ".join(counted(value, name) for name, value in sizes.items())
+    features = None if found.feature_count is None else counted(found.feature_count, "features")
+    return (
+        {**sizes, "features": found.feature_count, "reading": reading.to_dict()},
+        *_account(reading),
+        f"{found.folder}: {held}" + (f" with {features}" if features else ", without features"),
+    )
+
+
 def _told(found: ClickLog, out: Path) -> tuple[Any, ...]:
     """What was written, for machines and then for people; warnings where it is of no use."""
     reading = found.reading
     assert reading is not None
-    if not found.clicks.any():
-        logger.warning(
-            "%s: there is no click in this log, and nothing can be learned from it; look at "
-            "`clicked`, or at --action for UBI events",
-            reading.source,
-        )
-    if reading.clicks_alone:
-        logger.warning(
-            "%s: every row of this log is a click; what was displayed and not clicked is missing, "
-            "and without it nothing can be learned of position or relevance",
-            reading.source,
-        )
+    _warn(reading, clicked=bool(found.clicks.any()))
     sizes = {
         "sessions": found.sessions,
         "lists": len(found.lists),
@@ -249,6 +306,22 @@ def _told(found: ClickLog, out: Path) -> tuple[Any, ...]:
         f"{out}: {', '.join(counted(value, name) for name, value in sizes.items())}",
         f"besides clicks: {', '.join(kept)}" if kept else None,
     )
+
+
+def _warn(reading: ReadingReport, *, clicked: bool) -> None:
+    """Say where a log is of no use."""
+    if not clicked:
+        logger.warning(
+            "%s: there is no click in this log, and nothing can be learned from it; look at "
+            "`clicked`, or at --action for UBI events",
+            reading.source,
+        )
+    if reading.clicks_alone:
+        logger.warning(
+            "%s: every row of this log is a click; what was displayed and not clicked is missing, "
+            "and without it nothing can be learned of position or relevance",
+            reading.source,
+        )
 
 
 def _account(reading: ReadingReport) -> tuple[str | Table | None, ...]:

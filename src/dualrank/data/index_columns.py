@@ -39,12 +39,17 @@ def unread(schema: pa.Schema, columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in schema.names if name in index and name not in columns)
 
 
+def called_like_numbering(name: str) -> bool:
+    """Whether a column is called like an index that was made a column."""
+    return _NUMBERING.fullmatch(name) is not None
+
+
 def numbering(table: pa.Table) -> tuple[str, ...]:
     """The columns called like an index, all of whose values are different whole numbers."""
     return tuple(
         name
         for name in table.column_names
-        if _NUMBERING.fullmatch(name)
+        if called_like_numbering(name)
         and pa.types.is_integer(table[name].type)
         and len(table) > 1
         and pc.count_distinct(table[name], mode="all").as_py() == len(table)

@@ -102,6 +102,13 @@ def in_order(
     )
 
 
+def catalogue_in_order(pairs: pa.Table) -> Catalogue:
+    """Of distinct pairs that stand in the order of query and document."""
+    query_ids, query_of_pair = _sorted_names(pairs["query"])
+    doc_ids, document_of_pair = _sorted_names(pairs["document"])
+    return Catalogue(query_ids, doc_ids[document_of_pair], query_of_pair)
+
+
 def _catalogue(pairs: pa.Table) -> tuple[Catalogue, NDArray[np.int32]]:
     """Of distinct pairs, in order, and the row of each by its number over all shards."""
     query_ids, query_of_pair = _sorted_names(pairs["query"])

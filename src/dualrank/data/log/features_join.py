@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -70,10 +71,11 @@ def point_to(log: ClickLog, dataset: Dataset) -> ClickLog:
         there,
         log.events,
     )
-    return replace(joined, reading=_with(reading, problems, joined.sessions))
+    return replace(joined, reading=with_problems(reading, problems, joined.sessions))
 
 
-def _with(reading: ReadingReport, problems: list[Problem], kept: int) -> ReadingReport:
+def with_problems(reading: ReadingReport, problems: Sequence[Problem], kept: int) -> ReadingReport:
+    """An account with what was lost when a log met its features."""
     found = {problem.kind: problem for problem in (*reading.problems, *problems)}
     lost = sum(p.count for p in problems if p.treatment == "dropped")
     clicked = sum(p.clicked or 0 for p in problems if p.treatment == "dropped")

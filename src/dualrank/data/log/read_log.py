@@ -25,6 +25,7 @@ from dualrank.data.log.reading_report import Problem
 from dualrank.data.log.reduction import reduce_log
 from dualrank.data.log.saved import is_saved, read_saved
 from dualrank.data.log.ubi import Ubi
+from dualrank.data.shards.sharded_log import ShardedLog, is_sharded
 from dualrank.errors import DataError, SettingsError
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -43,7 +44,8 @@ def read_log(
 ) -> ClickLog:
     """Read a click log: one row per displayed document, or a reduced log that was saved.
 
-    A folder of days that `dualrank reduce --append` wrote, or some files of it, are added up.
+    A folder of days that `dualrank reduce --append` wrote, or some files of it, are added up; so
+    are the shards that `dualrank reduce --shards` wrote, which must then fit into memory.
 
     `log` is a Parquet, CSV or JSON lines file (`.gz` and `.zst` too), a folder of them, a pattern
     such as `clicks/2024-*.parquet`, several of these, or a data frame (pandas, polars, Arrow). With
@@ -65,28 +67,37 @@ def read_log(
     options = replace(options or LogOptions(), **settings)
     if dataset is not None and not isinstance(dataset, Dataset):
         dataset = read_features(dataset)
-    source = find_source(log) if _is_path(log) else None
+    sharded = ShardedLog.open(log) if is_sharded(log) else None
+    source = find_source(log) if _is_path(log) and sharded is None else None
+    name = None if source is None else source.name
+    if sharded is not None:
+        name = str(sharded.folder)
     before: Mapping[str, float] = {}
     saved = _saved_files(source)
-    if source is not None and saved:
+    if name is not None and (saved or sharded is not None):
         if events is not None:
             raise SettingsError(
-                f"{source.name}: this log is reduced already; events are given when it is reduced"
+                f"{name}: this log is reduced already; events are given when it is reduced"
             )
-        days = len(saved) == len(source.files) and all(Day.of(file) for file in saved)
+        days = None
+        if source is not None and len(saved) == len(source.files):
+            days = source.files if all(Day.of(file) for file in saved) else None
         plain = replace(options, contexts=(), event_kinds=(), partial=False, max_bad_share=0.0)
         # Days are cut into periods when they are added up.
         plain = replace(plain, periods=LogOptions().periods) if days else plain
         if plain != LogOptions():
             raise SettingsError(
-                f"{source.name}: this log is reduced already; columns, positions, periods and "
+                f"{name}: this log is reduced already; columns, positions, periods and "
                 "traffic filters are given when it is reduced"
             )
-        if days:
-            result = read_days(source.files, source.name, options.periods, progress)
+        if sharded is not None:
+            result = sharded.read()
+        elif days is not None:
+            result = read_days(days, name, options.periods, progress)
         else:
+            assert source is not None
             result = _read_saved(source)
-        _require(result, options, source.name)
+        _require(result, options, name)
         # What was bad when it was reduced was allowed then.
         before = result.reading.bad_shares if result.reading else {}
     else:
@@ -97,22 +108,21 @@ def read_log(
         with DuckDBEngine(memory, files=files, progress=progress) as engine:
             if source is None:
                 engine.register(to_table(log, "the log"))
-                columns, name = find_columns(engine.types("log"), options), "the log"
+                columns = find_columns(engine.types("log"), options)
                 problems: Sequence[Problem] = ()
             else:
-                name = source.name
                 format = source.format if others is None else Ubi(others, actions)
                 columns, problems = format.open(engine, source, options)
-            reduced = reduce_log(engine, columns, options, name, problems)
+            reduced = reduce_log(engine, columns, options, name or "the log", problems)
         result = assemble(reduced)
         if progress is not None:
             progress(100, 100)
-    return finish(result, dataset, options.max_bad_share, before, source.name if source else None)
+    return finish(result, dataset, options.max_bad_share, before, name)
 
 
 def is_reduced(log: Paths) -> bool:
     """Whether files are reduced logs, or some of them are."""
-    return bool(_saved_files(find_source(log)))
+    return is_sharded(log) or bool(_saved_files(find_source(log)))
 
 
 def finish(

@@ -152,8 +152,8 @@ def _rows(engine: Engine, columns: Columns, options: LogOptions) -> None:
     first, last = options.first, options.first + MAX_DEPTH - 1
     selected = {
         "session": engine.quote(columns["session_id"]),
-        "query": _id(engine.quote(columns["query_id"]), types[columns["query_id"]]),
-        "document": _id(engine.quote(columns["doc_id"]), types[columns["doc_id"]]),
+        "query": id_as_text(engine.quote(columns["query_id"]), types[columns["query_id"]]),
+        "document": id_as_text(engine.quote(columns["doc_id"]), types[columns["doc_id"]]),
         "position": position,
         "place": f"CASE WHEN {whole} BETWEEN {first} AND {last} "
         f"THEN CAST({whole} - {first - 1} AS INTEGER) END",
@@ -179,7 +179,7 @@ def _rows(engine: Engine, columns: Columns, options: LogOptions) -> None:
     )
 
 
-def _id(column: str, kind: Type) -> str:
+def id_as_text(column: str, kind: Type) -> str:
     """An id as text; a whole number that became a float beside a missing value is written whole."""
     text = f"CAST({column} AS STRING)"
     if kind != "number":

@@ -141,11 +141,14 @@ def _read(path: Path, file: pq.ParquetFile, wanted: pa.Schema, note: dict[str, A
                 _require_values(chunk, name)
         digest.add(piece)
         pieces.append(piece)
+    if not pieces:
+        pieces = [pa.Table.from_batches([pa.RecordBatch.from_pylist([], wanted)])]
+        digest.add(pieces[0])
     # Files that were written before there was a digest have none.
     written = note.pop("digest", None)
     if written is not None and written != digest.result(_canonical(note)):
         raise ValueError("its digest differs from that of what was written")
-    return pa.concat_tables(pieces) if pieces else wanted.empty_table()
+    return pa.concat_tables(pieces)
 
 
 def _require_values(values: pa.Array, name: str) -> None:
