@@ -1,11 +1,11 @@
 """Ranking features larger than memory: peak memory and time, from one to ten million documents.
 
-    python -m benchmarks.streamed_ranking [FOLDER] [--documents 1,3,10] [--at-once 1] [--shuffled] [--spark]
+    python -m benchmarks.streamed_ranking [FOLDER] [--documents 1,3,10] [--shuffled] [--spark]
 
 Documents have 33 features and stand by their hundreds, query by query, or in no order.
 Every run is a process of its own: `dualrank rank` with a linear ranker and with the default network
 of random weights. `at once` is what took all documents into memory (`read_features`, `predict`,
-`write_run`), and is measured up to so many million. Files are written to FOLDER and kept.
+`write_run`), and is measured up to one million (`--at-once`). Files are written to FOLDER and kept.
 """
 
 from __future__ import annotations
@@ -82,8 +82,9 @@ def measured(what: str, documents: int, command: list[str]) -> None:
         sys.exit(found.output)
     busy = _processor_seconds() - before
     print(
-        f"{documents / 1e6:4g} million  {what:26} {found.seconds:7.1f} s  {busy:7.1f} s of processor"
-        f"  {documents / busy / 1e3:5.0f} thousand/s of it  {found.peak / 2**20:6.0f} MiB",
+        f"{documents / 1e6:4g} million  {what:26} {found.seconds:7.1f} s"
+        f"  {busy:7.1f} s of processor  {documents / busy / 1e3:5.0f} thousand/s of it"
+        f"  {found.peak / 2**20:6.0f} MiB",
         flush=True,
     )
 
