@@ -2,10 +2,11 @@
 
     python -m benchmarks.streamed_ranking [FOLDER] [--documents 1,3,10] [--shuffled] [--spark]
 
-Documents have 33 features and stand by their hundreds, query by query, or in no order.
-Every run is a process of its own: `dualrank rank` with a linear ranker and with the default network
-of random weights. `at once` is what took all documents into memory (`read_features`, `predict`,
-`write_run`), and is measured up to one million (`--at-once`). Files are written to FOLDER and kept.
+Documents have 33 features and stand by their hundreds, query by query, or in no order. The run is
+then evaluated on a thousand judged queries. Every run is a process of its own: `dualrank rank` with
+a linear ranker and with the default network of random weights. `at once` is what took all documents
+into memory (`read_features`, `predict`, `write_run`), and is measured up to one million
+(`--at-once`). Files are written to FOLDER and kept.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from benchmarks.limited_memory import run_limited
 from dualrank.data.scaling import Scaler
 from dualrank.learning.model import Model
 
-FEATURES, BLOCK, OF_A_QUERY = 33, 250_000, 100
+FEATURES, BLOCK, OF_A_QUERY, JUDGED = 33, 250_000, 100, 1_000
 NAMES = tuple(f"f{number}" for number in range(FEATURES))
 AT_ONCE = """
 import sys
@@ -62,6 +63,14 @@ def make_features(path: Path, documents: int, *, shuffled: bool) -> None:
     assert writer is not None
     writer.close()
     unfinished.rename(path)
+
+
+def make_judged(path: Path, features: Path) -> None:
+    """The first thousand queries, with grades."""
+    with pq.ParquetFile(features) as file:
+        rows = next(file.iter_batches(JUDGED * OF_A_QUERY))
+    grades = np.random.default_rng(2).integers(0, 3, len(rows)).astype(np.float32)
+    pq.write_table(pa.Table.from_batches([rows]).append_column("grade", [grades]), path)
 
 
 def make_model(path: Path, settings: dr.Linear | dr.DNN) -> None:
@@ -121,6 +130,12 @@ def main() -> None:
                     once = [sys.executable, "-c", AT_ONCE, *words, str(out)]
                     measured(f"{kind}, {order}, at once", documents, once)
                 measured(f"{kind}, {order}", documents, [*rank, str(out)])
+                print(f"{'':14}{out.stat().st_size / documents:.1f} bytes a document")
+                if order == "sorted" and kind == "linear":
+                    make_judged(folder / "judged.parquet", path)
+                    command = [sys.executable, "-m", "dualrank", "evaluate", str(out)]
+                    judged = [*command, str(folder / "judged.parquet"), "--metrics", "ndcg@10"]
+                    measured("evaluate on 1,000 queries", documents, judged)
                 if asked.spark and order == "sorted":
                     began = time.perf_counter()
                     spark = [
