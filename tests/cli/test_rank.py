@@ -68,7 +68,7 @@ def test_a_pattern_is_read_and_less_memory_may_be_given(folder, tmp_path, comman
     words = ("rank", folder / "model", folder / "f" / "[0-9].parquet", "--out", tmp_path / "r.csv")
     assert command(*words, "--memory", "100MB")[0] == 0
     code, _, err = command(*words, "--memory", "much", "--force")
-    assert (code, err) == (2, "dualrank: --memory is a size such as 4GB, not 'much'\n")
+    assert (code, err) == (2, "dualrank: memory is a size such as 4GB, not 'much'\n")
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,9 @@ def test_without_spark_its_name_is_said(folder, tmp_path, command, monkeypatch):
     assert "pip install pyspark" in err
 
 
-@pytest.mark.parametrize("stopped", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("out", ["run.parquet", "run"])
+@pytest.mark.parametrize(
+    ("stopped", "out"), [(signal.SIGINT, "run.parquet"), (signal.SIGTERM, "run")]
+)
 def test_a_command_that_is_stopped_leaves_nothing(folder, tmp_path, stopped, out):
     """Neither half a run nor temporary files; what stood there stands."""
     big = folder / "big.parquet"

@@ -90,8 +90,9 @@ def test_memory_that_is_no_size_and_too_little_of_it_are_said(folder):
         ScoreOrder("here", "much")
     names = pa.array(np.arange(200_000).astype(str))
     with ScoreOrder("features.parquet", "2MB") as order:
+        order.add(names, names, np.zeros(len(names), np.float32))
         with pytest.raises(DataError) as caught:
-            order.add(names, names, np.zeros(len(names), np.float32))
+            list(order.ranked())
         assert "features.parquet: the ranking does not fit into the memory" in str(caught.value)
     assert list(folder.iterdir()) == []
 

@@ -109,6 +109,8 @@ def _formats() -> list[Format]:
         _one("reduced-log-first-cut", "log.parquet", readings.log),
         _one("features-columns", "features.parquet", readings.features),
         _one("features-lists", "features.parquet", readings.features),
+        _one("features-in-batches", "features.parquet", readings.features_in_batches),
+        _one("lists-in-batches", "features.parquet", readings.features_in_batches),
         Format(
             "features-as-displayed",
             ("shown/*.parquet",),

@@ -20,6 +20,7 @@ import numpy as np
 
 import dualrank as dr
 from dualrank.clicks.users import read_user
+from dualrank.data.feature_batches import FeatureFiles
 from dualrank.data.qrels import with_qrels
 from dualrank.data.runs import read_rankings, read_run
 from dualrank.data.shards.sharded_log import ShardedLog
@@ -155,6 +156,18 @@ def _dataset(found: dr.Dataset, path: Path, *, missing: bool = False, trusted: b
         ids,
         found.feature_names,
     ]
+
+
+def features_in_batches(path: Path) -> Any:
+    """The same some rows at a time; what is infinite is told by whoever scores it."""
+    found = []
+    for batch in FeatureFiles(path, count=3).batches():
+        require(batch.features.shape == (len(batch.queries), 3), "rows of another width")
+        require(len(batch.queries) == len(batch.documents), "documents of no query")
+        require(not (batch.queries.null_count or batch.documents.null_count), "no name")
+        named = [batch.queries.to_pylist(), batch.documents.to_pylist()]
+        found.append((named, batch.features.tolist()))
+    return found
 
 
 def features(path: Path) -> Any:

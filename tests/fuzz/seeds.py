@@ -287,9 +287,11 @@ def _tables(folder: Path) -> None:
     }
     columns = {name: data.features[:, i] for i, name in enumerate(data.feature_names or ())}
     in_columns = pa.table(keys | columns)
-    pq.write_table(in_columns, _place(folder, "features-columns", "features.parquet"))
+    for name in ("features-columns", "features-in-batches"):
+        pq.write_table(in_columns, _place(folder, name, "features.parquet"))
     in_lists = pa.table(keys | {"features": data.features.tolist()})
-    pq.write_table(in_lists, _place(folder, "features-lists", "features.parquet"))
+    for name in ("features-lists", "lists-in-batches"):
+        pq.write_table(in_lists, _place(folder, name, "features.parquet"))
     for name in ("run.parquet", "run.csv", "run.trec"):
         write_run(_place(folder, f"run-{name[4:]}", name), data, data.features[:, 0])
     qrels = "".join(

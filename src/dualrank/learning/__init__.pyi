@@ -22,6 +22,8 @@ from .methods import METHODS as METHODS
 from .methods import Method as Method
 from .model import Model as Model
 from .plan import Plan as Plan
+from .rank_features import rank_features as rank_features
+from .rank_on_spark import rank_on_spark as rank_on_spark
 from .regression_em import estimate_by_regression_em as estimate_by_regression_em
 from .tensorboard import event_files as event_files
 from .tensorboard import require_tensorboard as require_tensorboard

@@ -158,7 +158,8 @@ def _ranked(
     best_first = Window.partitionBy("query_id").orderBy(f.desc("score"), "doc_id")
     rank = f.row_number().over(best_first).cast("long")
     # Asked of every row, so that Spark does not leave the check out.
-    return once.withColumn("rank", rank).filter("times = 1").select(*COLUMNS)
+    found = once.withColumn("rank", rank).filter("times = 1").select(*COLUMNS)
+    return found.sortWithinPartitions("query_id", "rank")
 
 
 @contextmanager

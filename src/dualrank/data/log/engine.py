@@ -60,7 +60,7 @@ class Engine(Protocol):
         """64 bits that tell these values, any of which may be NULL, from others."""
 
     def sum_of_hashes(self, value: str) -> str:
-        """The sum of 64-bit hashes, which does not overflow."""
+        """What tells sums of 64-bit hashes from each other, without an overflow."""
 
     def bit(self, place: str) -> str:
         """2 to the power of `place`, a number from 0 to 62."""
@@ -338,7 +338,7 @@ class DuckDBEngine:
         return f"hash({', '.join(values)})"
 
     def sum_of_hashes(self, value: str) -> str:
-        """The sum of 64-bit hashes, which does not overflow."""
+        """What tells sums of 64-bit hashes from each other, without an overflow."""
         return f"sum({value})"
 
     def bit(self, place: str) -> str:

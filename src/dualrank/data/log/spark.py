@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -118,14 +119,16 @@ class SparkEngine:
         if by is not None:
             found = found.repartition(by).sortWithinPartitions(by)
         self._kept[name] = found.persist()
+        # At once, so that Spark knows how large it is before it plans what comes after: the lists
+        # are sent to the rows where they are few, and the rows stay where they are.
+        with _mendable():
+            self._kept[name].count()
         self._kept[name].createOrReplaceTempView(name)
 
     def fetch(self, query: str) -> pa.Table:
         """Run a query and bring its result here."""
-        try:
+        with _mendable():
             return self.session.sql(query).toArrow()
-        except Exception as error:
-            raise DataError(f"Spark cannot reduce the log ({reason_of(error)})") from error
 
     def quote(self, name: str) -> str:
         """A column's name, whatever characters it holds."""
@@ -137,8 +140,10 @@ class SparkEngine:
         return f"xxhash64({', '.join(f'{value}, {value} IS NULL' for value in values)})"
 
     def sum_of_hashes(self, value: str) -> str:
-        """The sum of 64-bit hashes, which does not overflow."""
-        return f"sum(CAST({value} AS DECIMAL(20, 0)))"
+        """64 bits that tell sums of 64-bit hashes from each other."""
+        # Halves cannot overflow, and decimals, which cannot either, take several times as long.
+        high, low = f"sum(shiftrightunsigned({value}, 32))", f"sum({value} & 4294967295)"
+        return f"xxhash64({high}, {low})"
 
     def bit(self, place: str) -> str:
         """2 to the power of `place`, a number from 0 to 62."""
@@ -155,6 +160,14 @@ class SparkEngine:
             return f"CAST({column} AS DOUBLE)"
         time = f"unix_micros(TRY_CAST({column} AS TIMESTAMP)) / 1e6D"
         return f"coalesce(TRY_CAST({column} AS DOUBLE), {time})" if kind == "text" else time
+
+
+@contextmanager
+def _mendable() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise DataError(f"Spark cannot reduce the log ({reason_of(error)})") from error
 
 
 def start_spark(master: str | None, name: str = "dualrank reduce") -> SparkSession:
