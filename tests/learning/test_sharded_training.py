@@ -14,7 +14,7 @@ from dualrank.errors import DataError, SettingsError, StoppedError
 from dualrank.learning.feedback import DisplayedOrder, LoggedClicks, ReadClicks
 from dualrank.learning.fit import fit
 from dualrank.learning.logging_scores import Ground
-from dualrank.learning.sharded import own_shards, read_ahead, shard_sample
+from dualrank.learning.sharded import own_shards, query_sample, read_ahead
 from dualrank.learning.sharded.mapped_feedback import MappedClicks, MappedGround, MappedOrder
 from dualrank.learning.sharded.own_shards import Gaps
 from dualrank.learning.sharded.sharded_source import ShardedSource, deal
@@ -228,7 +228,7 @@ def test_scaling_of_parts_is_that_of_all_whoever_holds_them(kind):
 
 
 def test_the_sample_has_room_for_so_many_lists_and_says_so(sharded, monkeypatch):
-    monkeypatch.setattr(shard_sample, "MOST_LISTS", 20)
+    monkeypatch.setattr(query_sample, "MOST_LISTS", 20)
     source = ShardedSource.of(sharded, 0.5, 0)
     sample = source.sample
     assert len(sample.held_out.lists) <= 20 + len(sharded.shards)
@@ -241,7 +241,7 @@ def test_the_sample_has_room_for_so_many_lists_and_says_so(sharded, monkeypatch)
 
 
 def test_of_a_query_with_very_many_lists_some_speak_for_all(sharded, monkeypatch):
-    monkeypatch.setattr(shard_sample, "MOST_OF_ONE_QUERY", 1)
+    monkeypatch.setattr(query_sample, "MOST_OF_ONE_QUERY", 1)
     source = ShardedSource.of(sharded, 0.5, 0)
     held_out = source.sample.held_out
     assert len(np.unique(held_out.lists.queries)) == len(held_out.lists)

@@ -16,7 +16,7 @@ from dualrank.data.shards.shard import FEATURES, Shard
 from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.sharded.own_shards import Gaps, OwnShards
-from dualrank.learning.sharded.shard_sample import ShardSample, choose, gather, shares_of
+from dualrank.learning.sharded.query_sample import QuerySample, choose, gather, shares_of
 from dualrank.learning.workers import Workers
 
 Progress = Callable[[int, int], None]
@@ -50,7 +50,7 @@ class ShardedSource:
 
     log: ShardedLog
     own: OwnShards
-    sample: ShardSample
+    sample: QuerySample
     workers: Workers
     _scalers: dict[str, Scaler] = field(default_factory=dict)
 
