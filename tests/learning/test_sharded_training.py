@@ -251,6 +251,29 @@ def test_of_a_query_with_very_many_lists_some_speak_for_all(sharded, monkeypatch
     assert ShardedSource.of(sharded, 0.5, 0).sessions == whole
 
 
+def test_shards_without_a_query_or_a_session_change_nothing(tmp_path):
+    sharded = write_problem(tmp_path / "log", shards=90)
+    assert 0 in [shard.queries for shard in sharded.shards]
+    assert 0 in [shard.lists for shard in sharded.shards if shard.queries]
+    source, (log, data) = ShardedSource.of(sharded, 0, 0), joined(sharded)
+    scaler = source.scaler("standard")
+    same_draws(MappedClicks(source, scaler, 20), LoggedClicks(log), scaler.transform(data.features))
+    model = fit(sharded, **SETTINGS, validation=0.1)
+    assert model.training["shards"]["held_out_sessions"] > 0
+
+
+def test_missing_values_are_found_wherever_they_are(tmp_path):
+    sharded = write_problem(tmp_path / "log")
+    source = ShardedSource.of(sharded, 0, 0)
+    path = source.own.shards[1].folder / "features.npy"
+    content = bytearray(path.read_bytes())
+    content[-4:] = np.float32(np.nan).tobytes()
+    path.write_bytes(content)
+    for scaling, said in (("standard", "feature 4 holds nan"), ("none", "feature 4 is missing in")):
+        with pytest.raises(DataError, match=said):
+            fit(source, **SETTINGS, scaling=scaling)
+
+
 def test_shards_are_dealt_out_evenly(sharded):
     sizes = [7, 1, 5, 3, 0, 4]
     shards = [

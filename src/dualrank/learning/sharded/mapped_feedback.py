@@ -29,10 +29,12 @@ from dualrank.learning.methods import Method, clicks_of, order_of, read_clicks_o
 from dualrank.learning.plan import Plan
 from dualrank.learning.sharded.own_shards import LISTS_PER_BLOCK, Drawn, Whole
 from dualrank.learning.sharded.read_ahead import ReadAhead, cut
-from dualrank.learning.sharded.sharded_source import ShardedSource, read_through
+from dualrank.learning.sharded.sharded_source import (
+    ROWS_PER_BLOCK,
+    ShardedSource,
+    read_through,
+)
 from dualrank.rankers.batch import Batch
-
-ROWS_PER_BLOCK = 1 << 16
 
 
 def require_drawn(plan: Plan) -> None:
