@@ -28,8 +28,8 @@ MOST_LISTS = 50_000
 """Held out, and as many again that are trained on."""
 MOST_OF_ONE_QUERY = 1_000
 """Lists; of a query with more of them, these speak for all."""
-MOST_VALUES = 1 << 25
-"""Features of the documents of each half: 128 MiB."""
+MOST_VALUES = 1 << 24
+"""Features of the documents of each half: 64 MiB."""
 
 Picked = NDArray[np.intp]
 

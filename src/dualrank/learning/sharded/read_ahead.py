@@ -29,7 +29,7 @@ from dualrank.learning.sharded.sharded_source import ShardedSource, read_through
 from dualrank.rankers.batch import Batch
 
 MOST_BYTES = 1 << 27
-"""Of features that are kept for later steps."""
+"""Of what is kept for later steps."""
 
 Lots = TypeVar("Lots")
 
@@ -73,7 +73,7 @@ class ReadAhead(ABC, Generic[Lots]):
         return replace(ready.batch, features=self._scaler.transform(features))
 
     def _next_steps(self, size: int, rng: np.random.Generator) -> list[_Ready]:
-        room = MOST_BYTES // (4 * size * self.lists.depth * self._scaler.input_count)
+        room = MOST_BYTES // (size * self.bytes_of_list)
         ahead, states, lots = copy.deepcopy(rng), [rng.bit_generator.state], []
         for _ in range(max(1, min(self._left, room))):
             lots.append(self.lots(size, ahead))
@@ -84,6 +84,11 @@ class ReadAhead(ABC, Generic[Lots]):
             for (before, after), batch in zip(pairwise(states), batches, strict=True)
         ]
 
+    @property
+    def bytes_of_list(self) -> int:
+        """What a list that is read ahead takes, about."""
+        return 4 * self.lists.depth * self._scaler.input_count
+
     @abstractmethod
     def lots(self, size: int, rng: np.random.Generator) -> Lots:
         """What is random about a step."""
@@ -93,7 +98,7 @@ class ReadAhead(ABC, Generic[Lots]):
         """The batches of some steps."""
 
     def with_features(self, batch: Batch, drawn: Drawn, speaks: NDArray[np.bool_]) -> Batch:
-        """A batch whose lists point to the features of their documents, 0 for who is silent."""
+        """A batch whose lists point to the features of their documents, if they speak."""
         documents = np.where(speaks[:, None], batch.documents, PADDING)
         mask = documents != PADDING
         row_of = np.full(documents.shape, PADDING, dtype=np.int32)

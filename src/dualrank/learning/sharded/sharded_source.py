@@ -133,8 +133,10 @@ class ShardedSource:
         names = self.sample.log.column(context).names
         table = np.zeros(len(names))
         for shard in self.own.shards:
-            codes = shard.log.columns[context].codes
-            table += np.bincount(codes, shard.log.counts, len(names))
+            codes, counts = shard.log.columns[context].codes, shard.log.counts
+            for start in range(0, shard.patterns, ROWS_PER_BLOCK):
+                rows = slice(start, start + ROWS_PER_BLOCK)
+                table += np.bincount(codes[rows], counts[rows], len(names))
         return self.workers.add_up(table).astype(np.int64)
 
     def describe(self) -> dict[str, Any]:
