@@ -213,12 +213,11 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=usual)
     parser.add_argument("--limit", type=float, help="GiB")
     parser.add_argument("--workers", type=int)
-    parser.add_argument("--part", choices=("compare", "alone", "few"))
+    parser.add_argument("--part", choices=("compare", "alone"))
     asked = parser.parse_args()
     parts: dict[str, Callable[[Path], dict[str, float]]] = {
         "compare": compare,
         "alone": lambda folder: alone(folder, ROUNDS * STEPS),
-        "few": lambda folder: alone(folder, STEPS // 4),
     }
     torch.set_num_threads(1)
     if asked.part:
@@ -241,7 +240,7 @@ def main() -> None:
         (found,) = run(asked.folder, "alone", asked.limit)
         print(f"within {asked.limit:g} GiB, warm: {_told(found)}")
         warm(asked.folder, cold=True)
-        (found,) = run(asked.folder, "few", asked.limit)
+        (found,) = run(asked.folder, "alone", asked.limit)
         print(f"within {asked.limit:g} GiB with the page cache: {_told(found)}")
     if asked.workers:
         warm(asked.folder)

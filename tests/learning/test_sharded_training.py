@@ -14,7 +14,7 @@ from dualrank.errors import DataError, SettingsError, StoppedError
 from dualrank.learning.feedback import DisplayedOrder, LoggedClicks, ReadClicks
 from dualrank.learning.fit import fit
 from dualrank.learning.logging_scores import Ground
-from dualrank.learning.sharded import own_shards, read_ahead, shard_sample
+from dualrank.learning.sharded import own_shards, query_sample, read_ahead
 from dualrank.learning.sharded.mapped_feedback import MappedClicks, MappedGround, MappedOrder
 from dualrank.learning.sharded.own_shards import Gaps
 from dualrank.learning.sharded.sharded_source import ShardedSource, deal
@@ -228,7 +228,7 @@ def test_scaling_of_parts_is_that_of_all_whoever_holds_them(kind):
 
 
 def test_the_sample_has_room_for_so_many_lists_and_says_so(sharded, monkeypatch):
-    monkeypatch.setattr(shard_sample, "MOST_LISTS", 20)
+    monkeypatch.setattr(query_sample, "MOST_LISTS", 20)
     source = ShardedSource.of(sharded, 0.5, 0)
     sample = source.sample
     assert len(sample.held_out.lists) <= 20 + len(sharded.shards)
@@ -241,7 +241,7 @@ def test_the_sample_has_room_for_so_many_lists_and_says_so(sharded, monkeypatch)
 
 
 def test_of_a_query_with_very_many_lists_some_speak_for_all(sharded, monkeypatch):
-    monkeypatch.setattr(shard_sample, "MOST_OF_ONE_QUERY", 1)
+    monkeypatch.setattr(query_sample, "MOST_OF_ONE_QUERY", 1)
     source = ShardedSource.of(sharded, 0.5, 0)
     held_out = source.sample.held_out
     assert len(np.unique(held_out.lists.queries)) == len(held_out.lists)
@@ -249,6 +249,29 @@ def test_of_a_query_with_very_many_lists_some_speak_for_all(sharded, monkeypatch
     whole = ShardedSource.of(sharded, 0.5, 0).sessions
     monkeypatch.undo()
     assert ShardedSource.of(sharded, 0.5, 0).sessions == whole
+
+
+def test_shards_without_a_query_or_a_session_change_nothing(tmp_path):
+    sharded = write_problem(tmp_path / "log", shards=90)
+    assert 0 in [shard.queries for shard in sharded.shards]
+    assert 0 in [shard.lists for shard in sharded.shards if shard.queries]
+    source, (log, data) = ShardedSource.of(sharded, 0, 0), joined(sharded)
+    scaler = source.scaler("standard")
+    same_draws(MappedClicks(source, scaler, 20), LoggedClicks(log), scaler.transform(data.features))
+    model = fit(sharded, **SETTINGS, validation=0.1)
+    assert model.training["shards"]["held_out_sessions"] > 0
+
+
+def test_missing_values_are_found_wherever_they_are(tmp_path):
+    sharded = write_problem(tmp_path / "log")
+    source = ShardedSource.of(sharded, 0, 0)
+    path = source.own.shards[1].folder / "features.npy"
+    content = bytearray(path.read_bytes())
+    content[-4:] = np.float32(np.nan).tobytes()
+    path.write_bytes(content)
+    for scaling, said in (("standard", "feature 4 holds nan"), ("none", "feature 4 is missing in")):
+        with pytest.raises(DataError, match=said):
+            fit(source, **SETTINGS, scaling=scaling)
 
 
 def test_shards_are_dealt_out_evenly(sharded):

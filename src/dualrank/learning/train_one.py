@@ -73,6 +73,9 @@ def train_one(
         judged = [plan.validation] if isinstance(plan.validation, Dataset) else []
         for each in (dataset, *judged):
             require_values(each.features, each.feature_names, plan.ranker.kind)
+        if shards is not None and plan.scaling == "none":
+            # Whatever scales features looks at all of them.
+            shards.require_values(plan.ranker.kind)
     kind = plan.scaling if plan.ranker.makes.scaled else "none"
     scaler = _scaler(shards or dataset, kind) if start is None else start.scaler
     features = scaler.transform(dataset.features)

@@ -29,10 +29,14 @@ from dualrank.learning.methods import Method, clicks_of, order_of, read_clicks_o
 from dualrank.learning.plan import Plan
 from dualrank.learning.sharded.own_shards import LISTS_PER_BLOCK, Drawn, Whole
 from dualrank.learning.sharded.read_ahead import ReadAhead, cut
-from dualrank.learning.sharded.sharded_source import ShardedSource, read_through
+from dualrank.learning.sharded.sharded_source import (
+    ROWS_PER_BLOCK,
+    ShardedSource,
+    read_through,
+)
 from dualrank.rankers.batch import Batch
 
-ROWS_PER_BLOCK = 1 << 16
+BYTES_OF_CANDIDATE = 60
 
 
 def require_drawn(plan: Plan) -> None:
@@ -107,6 +111,12 @@ class MappedClicks(ReadAhead[Whole]):
         self._context, self._reads, self._ground = context, reads, ground
         self._clicked_only = clicked_only
 
+    @property
+    def bytes_of_list(self) -> int:
+        """With a ground, the candidates of a list are looked at, too."""
+        below = 0 if self._ground is None else self._ground.bytes_of_list
+        return super().bytes_of_list + below
+
     def lots(self, size: int, rng: np.random.Generator) -> Whole:
         """Tickets, as for lists of one log."""
         return rng.integers(self._own.sessions, size=size)
@@ -154,11 +164,15 @@ class MappedGround:
     """What lists stand on: what the logging ranker must have thought of their documents.
 
     `scores` are those of the ground's model for all documents of this worker's shards, by shard:
-    4 bytes a document.
+    4 bytes a document. A query has so many `candidates` in the mean.
     """
 
-    def __init__(self, ground: Ground, scores: dict[int, NDArray[np.float32]]) -> None:
+    def __init__(
+        self, ground: Ground, scores: dict[int, NDArray[np.float32]], candidates: float
+    ) -> None:
         self._ground, self._scores = ground, scores
+        self.bytes_of_list = int(BYTES_OF_CANDIDATE * candidates)
+        """What a list takes, about, while its candidates are looked at."""
 
     @classmethod
     def of(cls, source: ShardedSource, ground: Ground) -> MappedGround:
@@ -170,7 +184,8 @@ class MappedGround:
             for start in range(0, shard.documents, ROWS_PER_BLOCK):
                 block = slice(start, start + ROWS_PER_BLOCK)
                 scores[shard.number][block] = model.predict(features[block])
-        return cls(ground, scores)
+        queries = sum(shard.queries for shard in source.log.shards)
+        return cls(ground, scores, source.log.documents / queries)
 
     def under(self, drawn: Drawn) -> NDArray[np.float32]:
         """s of the documents displayed, laid out like the lists of the batch.

@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.data.scaling import Scaler
 from dualrank.learning.sharded.own_shards import Drawn, copy_rows
-from dualrank.learning.sharded.sharded_source import ShardedSource
+from dualrank.learning.sharded.sharded_source import ShardedSource, read_through
 from dualrank.rankers.batch import Batch
 
 MOST_BYTES = 1 << 27
-"""Of features that are kept for later steps."""
+"""Of what is kept for later steps."""
 
 Lots = TypeVar("Lots")
 
@@ -52,6 +52,7 @@ class ReadAhead(ABC, Generic[Lots]):
     def __init__(self, source: ShardedSource, scaler: Scaler, steps: int) -> None:
         self.lists: RankedLists = source.lists
         self._own, self._scaler = source.own, scaler
+        self._features = {shard.number: read_through(shard) for shard in source.own.shards}
         self._is_share = source.workers.count > 1
         self._left = steps
         self._ready, self._size = deque[_Ready](), 0
@@ -72,7 +73,7 @@ class ReadAhead(ABC, Generic[Lots]):
         return replace(ready.batch, features=self._scaler.transform(features))
 
     def _next_steps(self, size: int, rng: np.random.Generator) -> list[_Ready]:
-        room = MOST_BYTES // (4 * size * self.lists.depth * self._scaler.input_count)
+        room = MOST_BYTES // (size * self.bytes_of_list)
         ahead, states, lots = copy.deepcopy(rng), [rng.bit_generator.state], []
         for _ in range(max(1, min(self._left, room))):
             lots.append(self.lots(size, ahead))
@@ -83,6 +84,11 @@ class ReadAhead(ABC, Generic[Lots]):
             for (before, after), batch in zip(pairwise(states), batches, strict=True)
         ]
 
+    @property
+    def bytes_of_list(self) -> int:
+        """What a list that is read ahead takes, about."""
+        return 4 * self.lists.depth * self._scaler.input_count
+
     @abstractmethod
     def lots(self, size: int, rng: np.random.Generator) -> Lots:
         """What is random about a step."""
@@ -92,14 +98,15 @@ class ReadAhead(ABC, Generic[Lots]):
         """The batches of some steps."""
 
     def with_features(self, batch: Batch, drawn: Drawn, speaks: NDArray[np.bool_]) -> Batch:
-        """A batch whose lists point to the features of their documents, 0 for who is silent."""
+        """A batch whose lists point to the features of their documents, if they speak."""
         documents = np.where(speaks[:, None], batch.documents, PADDING)
         mask = documents != PADDING
         row_of = np.full(documents.shape, PADDING, dtype=np.int32)
         row_of[mask] = np.arange(int(mask.sum()))
         features = np.empty((int(mask.sum()), self._scaler.input_count), np.float32)
         for part in drawn.parts:
-            copy_rows(part.shard.dataset.features, part.places, documents, row_of, features)
+            values = self._features[part.shard.number]
+            copy_rows(values, part.places, documents, row_of, features)
         return replace(batch, documents=row_of, features=features, is_share=self._is_share)
 
 

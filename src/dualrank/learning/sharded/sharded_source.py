@@ -15,9 +15,12 @@ from dualrank.data.shards.mapped_arrays import map_array
 from dualrank.data.shards.shard import FEATURES, Shard
 from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.errors import DataError, SettingsError
+from dualrank.learning.model import require_values
 from dualrank.learning.sharded.own_shards import Gaps, OwnShards
-from dualrank.learning.sharded.shard_sample import ShardSample, choose, gather, shares_of
+from dualrank.learning.sharded.query_sample import QuerySample, choose, gather, shares_of
 from dualrank.learning.workers import Workers
+
+ROWS_PER_BLOCK = 1 << 16
 
 Progress = Callable[[int, int], None]
 
@@ -50,7 +53,7 @@ class ShardedSource:
 
     log: ShardedLog
     own: OwnShards
-    sample: ShardSample
+    sample: QuerySample
     workers: Workers
     _scalers: dict[str, Scaler] = field(default_factory=dict)
 
@@ -118,13 +121,22 @@ class ShardedSource:
             self._scalers[kind] = Scaler.fit_parts(parts, kind=kind, together=together)
         return self._scalers[kind]
 
+    def require_values(self, kind: str) -> None:
+        """Refuse missing values in this worker's shards, for a ranker of a kind that needs all."""
+        for shard in self.own.shards:
+            features = read_through(shard)
+            for start in range(0, shard.documents, ROWS_PER_BLOCK):
+                require_values(features[start : start + ROWS_PER_BLOCK], shard.feature_names, kind)
+
     def sessions_by(self, context: str) -> NDArray[np.int64]:
         """How many sessions are in each value of a column."""
         names = self.sample.log.column(context).names
         table = np.zeros(len(names))
         for shard in self.own.shards:
-            codes = shard.log.columns[context].codes
-            table += np.bincount(codes, shard.log.counts, len(names))
+            codes, counts = shard.log.columns[context].codes, shard.log.counts
+            for start in range(0, shard.patterns, ROWS_PER_BLOCK):
+                rows = slice(start, start + ROWS_PER_BLOCK)
+                table += np.bincount(codes[rows], counts[rows], len(names))
         return self.workers.add_up(table).astype(np.int64)
 
     def describe(self) -> dict[str, Any]:

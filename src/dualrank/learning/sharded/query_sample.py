@@ -28,14 +28,14 @@ MOST_LISTS = 50_000
 """Held out, and as many again that are trained on."""
 MOST_OF_ONE_QUERY = 1_000
 """Lists; of a query with more of them, these speak for all."""
-MOST_VALUES = 1 << 25
-"""Features of the documents of each half: 128 MiB."""
+MOST_VALUES = 1 << 24
+"""Features of the documents of each half: 64 MiB."""
 
 Picked = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class ShardSample:
+class QuerySample:
     """Lists of some queries, which point to the documents of these queries in `dataset`.
 
     `log` is all of it, `rest` what may be trained on, and `held_out` what is not.
@@ -91,7 +91,7 @@ def _fit(costs: NDArray[np.float64]) -> slice:
 
 def gather(
     log: ShardedLog, choices: Sequence[Choice | None], owners: Sequence[int], workers: Workers
-) -> ShardSample:
+) -> QuerySample:
     """The lists of the chosen queries, for all workers; choices of others' shards are None."""
     pieces = list[dict[str, NDArray]]()
     kinds = _kinds(log)
@@ -164,7 +164,7 @@ def _lists_of(shard: Shard, new_query: NDArray[np.int32]) -> Picked:
     return np.sort(lists[order][number % np.repeat(np.maximum(every, 1), counts) == 0])
 
 
-def _joined(log: ShardedLog, pieces: Sequence[dict[str, NDArray]]) -> ShardSample:
+def _joined(log: ShardedLog, pieces: Sequence[dict[str, NDArray]]) -> QuerySample:
     """The pieces as one log, shard after shard."""
 
     def all_of(name: str, sizes: Sequence[int] = ()) -> NDArray:
@@ -201,10 +201,10 @@ def _joined(log: ShardedLog, pieces: Sequence[dict[str, NDArray]]) -> ShardSampl
     held = all_of("held_out")
     rest = sample.take_lists(np.flatnonzero(~held))
     if not held.any():
-        return ShardSample(sample, dataset, rest, None)
+        return QuerySample(sample, dataset, rest, None)
     held_out = sample.take_lists(np.flatnonzero(held))
     if not held_out.clicks.any() or held.all():
         raise DataError(
             "too few queries with clicks to hold some out; give validation=0 or judged queries"
         )
-    return ShardSample(sample, dataset, rest, held_out)
+    return QuerySample(sample, dataset, rest, held_out)
