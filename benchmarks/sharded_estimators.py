@@ -37,9 +37,9 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
 from dualrank.data.log.reading_report import ReadingReport
 from dualrank.data.log_parts import LogParts
-from dualrank.data.shards.shard_sample import bytes_of
 from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.data.shards.splitting import write_shards
+from dualrank.data.shards.whole_shards import bytes_of
 from dualrank.diagnostics.diagnosis import diagnose
 from dualrank.propensity.estimators import estimate
 
