@@ -8,7 +8,7 @@ import pytest
 from dualrank.clicks.dependence import Dependence
 from dualrank.data.click_log import PERIOD
 from dualrank.data.log_parts import LogParts
-from dualrank.data.shards.shard_sample import bytes_of, sample_shards
+from dualrank.data.shards.whole_shards import bytes_of, sample_shards
 from dualrank.diagnostics.diagnosis import diagnose
 from dualrank.diagnostics.facts import LogFacts
 from dualrank.errors import DataError, SettingsError
