@@ -150,3 +150,34 @@ def test_clients_who_never_clicked_did_not_click_most(tmp_path):
     pq.write_table(pa.table(silent), tmp_path / "log.parquet")
     done = run(tmp_path / "log.parquet", "--out", tmp_path / "r.parquet")
     assert "clicked most" not in done.output
+
+
+def test_a_log_is_cut_into_shards_with_its_features(log, tmp_path):
+    features = {"query_id": ["q", "q"], "doc_id": ["x", "y"], "age": [1.0, 2.0]}
+    pq.write_table(pa.table(features), tmp_path / "features.parquet")
+    out = tmp_path / "log"
+    words = ("--column", "session_id=visit", "--shards", 2, "--out", out)
+    done = run(log, *words, "--features", tmp_path / "features.parquet")
+    assert done.exit_code == 0, done.output
+    assert "2 shards" in done.output
+    assert "with 1 feature" in done.output
+    again = json.loads(run(log, *words, "--json").stdout)
+    assert (again["sessions"], again["shards"], again["features"]) == (2, 2, None)
+    assert dr.read_log(out).sessions == 2
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    refused = run(log, *words[:-1], tmp_path / "mine")
+    assert "this folder holds something that this command did not write" in str(refused.exception)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--append", "days", "--shards", "2"], "shards are written into a folder of their own"),
+        (["--out", "r.parquet", "--features", "f.parquet"], "features lie beside the shards of a"),
+    ],
+)
+def test_shards_that_go_nowhere_are_refused(log, words, sentence):
+    done = run(log, *words)
+    assert isinstance(done.exception, DualrankError)
+    assert sentence in str(done.exception)

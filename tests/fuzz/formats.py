@@ -100,6 +100,12 @@ def _formats() -> list[Format]:
         _one("interleaved-events", "events.ndjson", readings.interleaved),
         _digested("reduced-log", "log.parquet", readings.log),
         Format("days-of-log", ("*.parquet",), readings.log, seals.without_digests, True),
+        Format(
+            "log-in-shards",
+            ("log/shards.json", "log/00000/*"),
+            lambda at: readings.shards(at / "log"),
+            lambda at: seals.shards(at / "log"),
+        ),
         _one("reduced-log-first-cut", "log.parquet", readings.log),
         _one("features-columns", "features.parquet", readings.features),
         _one("features-lists", "features.parquet", readings.features),

@@ -22,6 +22,7 @@ import dualrank as dr
 from dualrank.clicks.users import read_user
 from dualrank.data.qrels import with_qrels
 from dualrank.data.runs import read_rankings, read_run
+from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.decisions import compare, read_interleaved, read_lists
 from dualrank.errors import DataError, DualrankError, SettingsError
 from dualrank.online import Collector, EventStore, LearnerRecord, Segments, Versions
@@ -90,6 +91,22 @@ def log(path: Path, events: Path | None = None, **options: Any) -> Any:
         )
         for row in range(rows)
     )
+
+
+def shards(folder: Path) -> Any:
+    """A log in shards, as parts and as one."""
+    found = ShardedLog.open(folder)
+    parts = []
+    for shard in found.shards:
+        shard.verify()
+        part, names = shard.log, shard.catalogue()
+        require(part.lists.documents < len(names.doc_ids), "a document without a name")
+        require(np.isfinite(shard.dataset.features) | np.isnan(shard.dataset.features), "infinite")
+        require(part.counts >= 1, "a count below 1")
+        arrays = (part.lists.documents, part.list_of, part.clicks, part.counts, shard.pair_counts)
+        parts.append((names.pairs(), [array.tolist() for array in arrays]))
+        parts.append(shard.dataset.features.tolist())
+    return [repr(parts), log(folder)]
 
 
 def ubi(queries: Path, events: Path) -> Any:

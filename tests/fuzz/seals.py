@@ -37,6 +37,21 @@ def manifest(path: Path) -> None:
     path.write_text(json.dumps(held))
 
 
+def shards(folder: Path) -> None:
+    """The manifest of a log in shards vouches for every file as it is now."""
+    path = folder / "shards.json"
+    held = json.loads(path.read_bytes())
+    for number, shard in enumerate(held["shards"]):
+        for name in shard["files"]:
+            file = folder / f"{number:05d}" / name
+            state = {"bytes": file.stat().st_size, "sha256": sha256_of_file(file)}
+            shard["files"][name] = state
+    rest = {name: value for name, value in held.items() if name != "digest"}
+    text = json.dumps(rest, sort_keys=True)
+    held["digest"] = hashlib.sha256(text.encode()).hexdigest()
+    path.write_text(json.dumps(held))
+
+
 def cache(folder: Path) -> None:
     """The one manifest in the cache of a LETOR file."""
     (path,) = folder.glob("*.dualrank-cache/*.json")

@@ -23,6 +23,7 @@ from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.reading_report import ReadingReport
 from dualrank.data.log.saved import write_log
 from dualrank.data.runs import write_run
+from dualrank.data.shards.splitting import write_shards
 from dualrank.decisions.interleaving_lists import InterleavedLists, build_lists
 from dualrank.online import (
     Alarm,
@@ -190,6 +191,9 @@ def _logs(folder: Path) -> None:
         rows, sessions = int(part.lists.mask[part.list_of].sum()), part.sessions
         reading = ReadingReport(name, rows, sessions, sessions, int(part.clicks.sum()))
         days.add(name, replace(part, columns=columns, reading=reading), kinds, ())
+    rows, sessions = int(log.lists.mask[log.list_of].sum()), log.sessions
+    whole = replace(log, reading=ReadingReport("log", rows, sessions, sessions, 0))
+    write_shards(whole, _place(folder, "log-in-shards", "log"), 2, documents())
     shutil.copy(
         FIRST_CUT / "reduced-log.parquet", _place(folder, "reduced-log-first-cut", "log.parquet")
     )

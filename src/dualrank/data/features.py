@@ -53,7 +53,7 @@ def read_features(
         parts = [FeatureRows.of(to_table(features, where), where, names=names)]
     else:
         where = os.fspath(features)
-        if not _is_parquet(where):
+        if not is_parquet(where):
             if (known := by_suffix().get(suffix_of(where))) not in (None, PARQUET):
                 raise DataError(
                     f"{where}: features are Parquet files or LETOR text, not {known.title}"
@@ -168,7 +168,8 @@ def _dataset(rows: FeatureRows, where: str, max_grade: float | None) -> Dataset:
     return replace(dataset, source=where)
 
 
-def _is_parquet(path: str) -> bool:
+def is_parquet(path: str) -> bool:
+    """Whether features are Parquet files, by their beginning or their name."""
     if os.path.isfile(path):
         with open(path, "rb") as file:
             return file.read(len(PARQUET.begins)) == PARQUET.begins

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dualrank.data.features import read_features
+from dualrank.data.features import is_parquet, read_features
 from dualrank.data.log.engine import MEMORY_LIMIT, DuckDBEngine, Progress
 from dualrank.data.log.formats import PARQUET
 from dualrank.data.log.log_files import find_source
@@ -75,12 +75,10 @@ def reduce_to_shards(
 
 def feature_files(features: str | os.PathLike[str]) -> Source:
     """The Parquet files that features lie in, which every engine can read."""
-    found = find_source(features)
-    if found.format is not PARQUET:
-        raise DataError(
-            f"{found.name}: features that go into shards are Parquet files, not "
-            f"{found.format.title}"
-        )
+    name = os.fspath(features)
+    found = find_source(features) if is_parquet(name) or not os.path.exists(name) else None
+    if found is None or found.format is not PARQUET:
+        raise DataError(f"{name}: features that go into shards are Parquet files")
     return found
 
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from dualrank.data.catalogue import Catalogue
 from dualrank.data.click_log import ClickLog, Column
 from dualrank.data.dataset import Dataset
-from dualrank.data.lists import PADDING, RankedLists
+from dualrank.data.lists import RankedLists
 from dualrank.data.shards.mapped_arrays import map_array
+from dualrank.data.shards.shard_checks import require_sound
 from dualrank.errors import DataError
 from dualrank.sentences import reason_of
 from dualrank.storage import sha256_of_file
@@ -27,7 +28,6 @@ FEATURES = "features.npy"
 OFFSETS = "offsets.npy"
 PAIR_COUNTS = "pair_counts.npy"
 STARTS, CUMULATIVE = "starts.npy", "cumulative.npy"
-ROWS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Shard:
                 )
 
     def verify(self) -> None:
-        """Refuse a shard with any other byte than was written, or numbers that point nowhere."""
+        """Refuse a shard with any other byte than was written, or numbers that cannot be."""
         self.require_files()
         for name, written in self.files.items():
             path = self.folder / name
@@ -99,37 +99,7 @@ class Shard:
                     f"{path}: damaged, or a shard of another log: its digest differs from that of "
                     "what was written; copy it again, or reduce the log again"
                 )
-        self._require_range("documents.npy", self.log.lists.documents, PADDING, self.documents)
-        self._require_range("queries.npy", self.log.lists.queries, 0, self.queries)
-        self._require_range("list_of.npy", self.log.list_of, 0, self.lists)
-        self._require_range(OFFSETS, self.offsets, 0, self.documents + 1, rising=True)
-        self._require_range(STARTS, self.starts, 0, self.patterns + 1, rising=True)
-        self._require_range(CUMULATIVE, self.cumulative, 0, self.sessions + 1, rising=True)
-        self._require_range("counts.npy", self.log.counts, 1, self.sessions + 1)
-        for number, (name, values) in enumerate(self.columns.items()):
-            codes = self.log.columns[name].codes
-            self._require_range(f"column_{number}.npy", codes, 0, len(values))
-        for number, kind in enumerate(self.events):
-            self._require_range(f"event_{number}.npy", self.log.events[kind], 0, np.inf)
-        counts = self.pair_counts
-        self._require_range(PAIR_COUNTS, counts[:, 0], 0, self.documents)
-        self._require_range(PAIR_COUNTS, counts[:, 1], 1, self.depth + 1)
-        self._require_range(PAIR_COUNTS, counts[:, 2:], 0, self.sessions + 1)
-        ends = (self.offsets, self.documents), (self.starts, self.patterns)
-        if any(each[0] != 0 or each[-1] != end for each, end in ends):
-            raise DataError(f"{self.folder}: damaged: its parts do not fit; reduce the log again")
-
-    def _require_range(
-        self, name: str, values: NDArray[Any], least: int, below: float, *, rising: bool = False
-    ) -> None:
-        for start in range(0, len(values), ROWS_AT_ONCE):
-            block = values[start : start + ROWS_AT_ONCE + 1]
-            inside = block.size == 0 or (block.min() >= least and block.max() < below)
-            if not inside or (rising and (np.diff(block) < 0).any()):
-                raise DataError(
-                    f"{self.folder / name}: damaged: holds numbers that point nowhere; reduce the "
-                    "log again"
-                )
+        require_sound(self)
 
     @cached_property
     def log(self) -> ClickLog:

@@ -31,7 +31,7 @@ from dualrank.data.shards.shard import (
     STARTS,
 )
 from dualrank.data.shards.sharded_log import FORMAT, MANIFEST, digest_of, shard_name
-from dualrank.storage import sha256_of_file, write_text, writing_alone
+from dualrank.storage import atomic_file, sha256_of_file, write_text, writing_alone
 
 NAMES_AT_ONCE = 1 << 16
 UNFINISHED = ".unfinished"
@@ -185,7 +185,7 @@ def _account(log: ClickLog, name: str) -> ReadingReport:
 def _write_names(path: Path, catalogue: Catalogue) -> None:
     schema = pa.schema([("query_id", pa.large_string()), ("doc_id", pa.large_string())])
     count = len(catalogue.doc_ids)
-    with path.open("xb") as file, pa.ipc.new_file(file, schema) as writer:
+    with atomic_file(path) as file, pa.ipc.new_file(file, schema) as writer:
         for start in range(0, count, NAMES_AT_ONCE):
             rows = slice(start, start + NAMES_AT_ONCE)
             queries = catalogue.query_ids[catalogue.query_of_document[rows]]
