@@ -9,6 +9,7 @@ import pytest
 from dualrank.data.click_log import ClickLog, Column
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
+from dualrank.data.scaling import Scaler
 from dualrank.errors import DataError, SettingsError, StoppedError
 from dualrank.learning.choice import choose
 from dualrank.learning.event_values import event_weights, values_by_list, values_by_row
@@ -256,5 +257,5 @@ def test_held_out_events_keep_the_best_ranker(log, data):
     material = Material.of(log, data, plan, None)
     assert material.held_out is not None
     assert material.held_out.event("purchase").sum() > 0
-    feedback = material.feedback(plan.way.correction())
+    feedback = material.feedback(plan.way.correction(), Scaler.fit(data.features))
     assert isinstance(feedback, ValuedClicks)

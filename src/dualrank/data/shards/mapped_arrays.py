@@ -29,13 +29,8 @@ def write_array(path: Path, array: NDArray[Any]) -> None:
         file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
-def map_array(
-    path: Path, dtype: DTypeLike, shape: Sequence[int], *, at_random: bool = False
-) -> NDArray[Any]:
-    """Map an array that must be of this kind and shape.
-
-    `at_random` says that rows are taken here and there: the system then reads no neighbours.
-    """
+def map_array(path: Path, dtype: DTypeLike, shape: Sequence[int]) -> NDArray[Any]:
+    """Map an array that must be of this kind and shape."""
     kind, count = np.dtype(dtype), math.prod(shape)
     header = _header(kind, shape)
     try:
@@ -48,8 +43,6 @@ def map_array(
             mapped = mmap.mmap(file.fileno(), there, access=mmap.ACCESS_READ)
     except (OSError, ValueError, OverflowError) as error:
         raise DataError(f"{path}: not the array that was written ({reason_of(error)})") from error
-    if at_random and hasattr(mmap, "MADV_RANDOM"):
-        mapped.madvise(mmap.MADV_RANDOM)
     return np.frombuffer(mapped, dtype=kind, count=count, offset=len(header)).reshape(tuple(shape))
 
 

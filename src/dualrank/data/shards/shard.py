@@ -153,7 +153,7 @@ class Shard:
             )
         shape = (self.documents, self.feature_count)
         return Dataset(
-            features=self._map(FEATURES, np.float32, shape, at_random=True),
+            features=self._map(FEATURES, np.float32, shape),
             offsets=self.offsets,
             query_ids=np.broadcast_to(np.str_(""), self.queries),
             feature_names=self.feature_names,
@@ -189,7 +189,5 @@ class Shard:
         except (OSError, ValueError, LookupError, pa.ArrowException) as error:
             raise DataError(f"{path}: damaged ({reason_of(error)}); reduce again") from error
 
-    def _map(
-        self, name: str, dtype: Any, shape: Sequence[int], *, at_random: bool = False
-    ) -> NDArray[Any]:
-        return map_array(self.folder / name, dtype, shape, at_random=at_random)
+    def _map(self, name: str, dtype: Any, shape: Sequence[int]) -> NDArray[Any]:
+        return map_array(self.folder / name, dtype, shape)

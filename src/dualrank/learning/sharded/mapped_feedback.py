@@ -29,11 +29,7 @@ from dualrank.learning.methods import Method, clicks_of, order_of, read_clicks_o
 from dualrank.learning.plan import Plan
 from dualrank.learning.sharded.own_shards import LISTS_PER_BLOCK, Drawn, Whole
 from dualrank.learning.sharded.read_ahead import ReadAhead, cut
-from dualrank.learning.sharded.sharded_source import (
-    ROWS_PER_BLOCK,
-    ShardedSource,
-    read_through,
-)
+from dualrank.learning.sharded.sharded_source import ROWS_PER_BLOCK, ShardedSource
 from dualrank.rankers.batch import Batch
 
 BYTES_OF_CANDIDATE = 60
@@ -179,7 +175,7 @@ class MappedGround:
         """Score the documents of this worker's shards, block by block."""
         model, scores = ground.model, {}
         for shard in source.own.shards:
-            features = read_through(shard)
+            features = shard.dataset.features
             scores[shard.number] = np.empty(shard.documents, np.float32)
             for start in range(0, shard.documents, ROWS_PER_BLOCK):
                 block = slice(start, start + ROWS_PER_BLOCK)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.data.scaling import Scaler
 from dualrank.learning.sharded.own_shards import Drawn, copy_rows
-from dualrank.learning.sharded.sharded_source import ShardedSource, read_through
+from dualrank.learning.sharded.sharded_source import ShardedSource
 from dualrank.rankers.batch import Batch
 
 MOST_BYTES = 1 << 27
@@ -52,7 +52,6 @@ class ReadAhead(ABC, Generic[Lots]):
     def __init__(self, source: ShardedSource, scaler: Scaler, steps: int) -> None:
         self.lists: RankedLists = source.lists
         self._own, self._scaler = source.own, scaler
-        self._features = {shard.number: read_through(shard) for shard in source.own.shards}
         self._is_share = source.workers.count > 1
         self._left = steps
         self._ready, self._size = deque[_Ready](), 0
@@ -105,8 +104,7 @@ class ReadAhead(ABC, Generic[Lots]):
         row_of[mask] = np.arange(int(mask.sum()))
         features = np.empty((int(mask.sum()), self._scaler.input_count), np.float32)
         for part in drawn.parts:
-            values = self._features[part.shard.number]
-            copy_rows(values, part.places, documents, row_of, features)
+            copy_rows(part.shard.dataset.features, part.places, documents, row_of, features)
         return replace(batch, documents=row_of, features=features, is_share=self._is_share)
 
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from dualrank.data.lists import RankedLists
 from dualrank.data.scaling import Scaler
-from dualrank.data.shards.mapped_arrays import map_array
-from dualrank.data.shards.shard import FEATURES, Shard
 from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.model import require_values
@@ -115,7 +113,7 @@ class ShardedSource:
     def scaler(self, kind: str) -> Scaler:
         """The scaling of all documents of all shards, learned once."""
         if kind not in self._scalers:
-            own = {shard.number: read_through(shard) for shard in self.own.shards}
+            own = {shard.number: shard.dataset.features for shard in self.own.shards}
             parts = [own.get(shard.number) for shard in self.log.shards]
             together = self.workers.add_up
             self._scalers[kind] = Scaler.fit_parts(parts, kind=kind, together=together)
@@ -124,7 +122,7 @@ class ShardedSource:
     def require_values(self, kind: str) -> None:
         """Refuse missing values in this worker's shards, for a ranker of a kind that needs all."""
         for shard in self.own.shards:
-            features = read_through(shard)
+            features = shard.dataset.features
             for start in range(0, shard.documents, ROWS_PER_BLOCK):
                 require_values(features[start : start + ROWS_PER_BLOCK], shard.feature_names, kind)
 
@@ -161,10 +159,3 @@ def require_features(log: ShardedLog) -> None:
         )
     if log.sessions == 0:
         raise DataError(f"{log.folder}: the log has no sessions to learn from")
-
-
-def read_through(shard: Shard) -> NDArray[np.float32]:
-    """The features of a shard as they are read from the first to the last."""
-    assert shard.feature_count is not None
-    shape = (shard.documents, shard.feature_count)
-    return map_array(shard.folder / FEATURES, np.float32, shape)
