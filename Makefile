@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # second thread can make a small training step forty times slower.
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: demo live test check format benchmark fuzz clean
+.PHONY: demo live test test-spark check format benchmark fuzz clean
 
 demo: $(VENV)/.installed
 	$(BIN)/dualrank demo --out demo
@@ -19,6 +19,13 @@ live: $(VENV)/.installed-serve
 # The same examples of property tests in every run; `pytest` alone searches for new ones.
 test: check
 	$(BIN)/pytest -n 2 --dist loadscope --hypothesis-profile=ci
+
+# What needs Spark, on two executors; where there is no Java, nothing is installed.
+test-spark:
+	@if command -v java >/dev/null || [ -n "$$JAVA_HOME" ]; then \
+		$(MAKE) $(VENV)/.installed-spark && \
+		DUALRANK_TEST_SPARK=1 $(BIN)/pytest --hypothesis-profile=ci tests/spark; \
+	else echo "there is no Java (such as openjdk-17-jre-headless): Spark is not tested"; fi
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
@@ -53,6 +60,10 @@ $(VENV)/.installed-serve: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@ $(VENV)/.installed $(VENV)/.installed-serve
+
+$(VENV)/.installed-spark: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[spark]'
+	@touch $@
 
 clean:
 	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache

@@ -196,7 +196,17 @@ class _Reading:
         """The reduced log in shards."""
         with self._answered(), one_bar(f"reading {Path(log).name}") as report:
             if self.engine == "spark":
-                raise SettingsError("shards are written by --engine duckdb alone")
+                from dualrank.data.shards.shards_on_spark import reduce_to_shards_on_spark
+
+                return reduce_to_shards_on_spark(
+                    log,
+                    out,
+                    shards,
+                    features,
+                    master=self.master,
+                    options=options,
+                    progress=report,
+                )
             from dualrank.data.shards.reduce_to_shards import reduce_to_shards
 
             return reduce_to_shards(

@@ -215,8 +215,9 @@ def _sessions(engine: Engine, columns: Columns, words: int) -> None:
     )
     engine.keep(
         "lists",
-        "SELECT one, two, min(session) AS session, count(*) AS sessions, "
-        f"{_CLICKED} AS clicked FROM sessions WHERE session IS NOT NULL GROUP BY one, two",
+        "SELECT one, two, min(session) AS session, min(row_count) AS row_count, "
+        f"count(*) AS sessions, {_CLICKED} AS clicked FROM sessions "
+        "WHERE session IS NOT NULL GROUP BY one, two",
     )
     engine.keep(
         "displayed",
@@ -243,14 +244,16 @@ def _grouped(columns: Columns) -> list[str]:
     return [*names, "client"] if "client_id" in columns else names
 
 
-# Of each list its query, and whether it is obviously right; to look at every list closely costs
-# several times as much.
+# Of each list its query, if it has one, and whether it is obviously right; to look at every list
+# closely costs several times as much. (The least and the greatest query would tell as well whether
+# there are two; but Spark sorts all rows where it aggregates texts.)
 _FIRST_LOOK = """
-    SELECT session, min(query) AS query, coalesce(
-        count(*) = max(place) AND count(*) = {places} AND count(*) = count(DISTINCT document)
-        AND count(*) = count(query) AND min(query) = max(query) AND count(*) = count(click), FALSE)
-        AS sound
-    FROM displayed GROUP BY session
+    SELECT l.*, s.query, coalesce(s.sound, FALSE) AS sound FROM lists l LEFT JOIN (
+        SELECT session, query, count(*) AS row_count,
+            query IS NOT NULL AND count(*) = max(place) AND count(*) = {places}
+            AND count(*) = count(DISTINCT document) AND count(*) = count(click) AS sound
+        FROM displayed GROUP BY session, query
+    ) s ON l.session = s.session AND l.row_count = s.row_count
 """
 
 # Of the rows of one list, repeated rows merged: what is wrong with them, in the order of `KINDS`.
@@ -431,9 +434,8 @@ class _Reduction:
         self.engine.keep(
             "judged",
             f"SELECT *, {numbered('session')} AS list, {dropped} AS dropped, {lossy} AS lossy FROM "
-            f"(SELECT {shard} AS shard, one, two, l.session, sessions, clicked, {flags} "
-            "FROM lists l JOIN seen s ON l.session = s.session "
-            "LEFT JOIN flawed f ON l.session = f.session)",
+            f"(SELECT {shard} AS shard, one, two, s.session, sessions, clicked, {flags} "
+            "FROM seen s LEFT JOIN flawed f ON s.session = f.session)",
         )
         counts = ", ".join(
             f"sum(CASE WHEN {name} THEN sessions END) AS {name}, "

@@ -14,7 +14,7 @@ import pyarrow as pa
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.log.assembly import assemble
-from dualrank.data.log.columns import find_columns
+from dualrank.data.log.columns import Columns, find_columns
 from dualrank.data.log.engine import Type
 from dualrank.data.log.folder_columns import NOTHING, named_by_folders
 from dualrank.data.log.log_options import LogOptions
@@ -43,29 +43,51 @@ def read_log_on_spark(
     of a table. The result is row by row that of `read_log`.
     """
     options = replace(options or LogOptions(), **settings)
-    name = os.fspath(log)
-    engine = SparkEngine(session or start_spark(master))
-    try:
-        engine.open(name)
-        engine.add_folder_columns(options)
-        columns = find_columns(engine.types("log"), options, where=name)
-        result = assemble(reduce_log(engine, columns, options, name))
-    finally:
-        engine.release()
-        if session is None:
-            engine.session.stop()
+    with SparkEngine.on(session, master) as engine:
+        columns = engine.open_log(os.fspath(log), options)
+        result = assemble(reduce_log(engine, columns, options, os.fspath(log)))
     return finish(result, dataset, options.max_bad_share)
 
 
 class SparkEngine:
     """A Spark session that holds a log."""
 
+    spread_like_input = False
+    """Whether rows are spread over as many parts as the input has, two a core at least.
+
+    Spark's own number is 200, which on a few cores takes longer than the work itself.
+    """
+
     def __init__(self, session: SparkSession) -> None:
         self.session = session
         self._kept: dict[str, Any] = {}
 
-    def open(self, log: str) -> None:
-        """Make files, or a table, the view `log`; the columns of text files stay text."""
+    @classmethod
+    @contextmanager
+    def on(cls, session: SparkSession | None, master: str | None) -> Iterator[SparkEngine]:
+        """On a session of yours, or one that is started for this alone."""
+        engine = cls(session or start_spark(master))
+        try:
+            if session is None:
+                engine.spread_like_input = _leaves_open(engine.session, _SHUFFLED)
+            yield engine
+        finally:
+            engine.release()
+            if session is None:
+                engine.session.stop()
+
+    def open_log(self, name: str, options: LogOptions) -> Columns:
+        """Open a log, and find the columns that are to be read."""
+        self.open(name)
+        self.add_folder_columns(options)
+        if self.spread_like_input:
+            parts = self.session.table("log").rdd.getNumPartitions()
+            least = 2 * self.session.sparkContext.defaultParallelism
+            self.session.conf.set(_SHUFFLED, max(parts, least))
+        return find_columns(self.types("log"), options, where=name)
+
+    def open(self, log: str, view: str = "log") -> None:
+        """Make files, or a table, a view; the columns of text files stay text."""
         ends = log.rstrip("/").lower().removesuffix(".gz").removesuffix(".zst")
         # Otherwise a folder called doc_id=5 would replace what the files say.
         read = self.session.read.option("recursiveFileLookup", True)
@@ -83,7 +105,7 @@ class SparkEngine:
                 found = read.option("mergeSchema", True).parquet(path)
         except Exception as error:
             raise DataError(f"{log}: Spark cannot read it ({reason_of(error)})") from error
-        found.createOrReplaceTempView("log")
+        found.createOrReplaceTempView(view)
 
     def add_folder_columns(self, options: LogOptions) -> None:
         """What the names of folders say of columns that are asked for and in no file."""
@@ -160,6 +182,14 @@ class SparkEngine:
             return f"CAST({column} AS DOUBLE)"
         time = f"unix_micros(TRY_CAST({column} AS TIMESTAMP)) / 1e6D"
         return f"coalesce(TRY_CAST({column} AS DOUBLE), {time})" if kind == "text" else time
+
+
+_SHUFFLED = "spark.sql.shuffle.partitions"
+
+
+def _leaves_open(session: SparkSession, setting: str) -> bool:
+    """Whether nobody has decided this, in whatever way settings are given to Spark."""
+    return not session.sparkContext.getConf().contains(setting)
 
 
 @contextmanager

@@ -59,15 +59,15 @@ def reduce_to_shards(
     others = None if events is None else find_source(events)
     given = None if features is None else feature_files(features)
     files = [file for each in (source, others, given) if each is not None for file in each.files]
-    with DuckDBEngine(memory, files=files, progress=_part(progress, 0.0, REDUCED)) as engine:
+    with DuckDBEngine(memory, files=files, progress=part_of(progress, 0.0, REDUCED)) as engine:
         format = source.format if others is None else Ubi(others, actions)
         columns, problems = format.open(engine, source, options)
         account = reduce_in_engine(engine, columns, options, source.name, problems, shards=shards)
         joined = None
         if given is not None:
             engine.open(given, VIEW)
-            joined = EngineFeatures.keep(engine, given.name, _schemas(given), shards)
-        report = _part(progress, REDUCED, 1.0)
+            joined = EngineFeatures.keep(engine, given.name, schemas_of(given), shards)
+        report = part_of(progress, REDUCED, 1.0)
         return fetch_shards(
             engine, account, Path(out), shards, options.max_bad_share, joined, report
         )
@@ -82,7 +82,8 @@ def feature_files(features: str | os.PathLike[str]) -> Source:
     return found
 
 
-def _schemas(source: Source) -> list[pa.Schema]:
+def schemas_of(source: Source) -> list[pa.Schema]:
+    """What the files of features hold."""
     schemas = []
     for file in source.files:
         try:
@@ -92,7 +93,7 @@ def _schemas(source: Source) -> list[pa.Schema]:
     return schemas
 
 
-def _part(progress: Progress | None, start: float, end: float) -> Progress | None:
+def part_of(progress: Progress | None, start: float, end: float) -> Progress | None:
     """What hears of a part of the work, and tells of the whole in per cent."""
     if progress is None:
         return None

@@ -2,7 +2,6 @@
 
 import io
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -17,22 +16,15 @@ from dualrank.data.log.saved import to_table
 from dualrank.data.log.spark import read_log_on_spark
 from dualrank.errors import DataError
 
-from .conftest import long_table
+from ..data.log.conftest import dirty, long_table
 
-pytest.importorskip("pyspark", reason="pyspark is not installed")
-
-
-@pytest.fixture(scope="module")
-def spark():
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        pytest.skip("there is no Java")
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", "2")
-    builder = builder.config("spark.ui.enabled", "false")
-    session = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
-    yield session
-    session.stop()
+CLEAN = [
+    ("s1", "q1", "a", 1, 0),
+    ("s1", "q1", "b", 2, 1),
+    ("s2", "q2", "c", 1, 0),
+    ("s3", "q1", "a", 1, 0),
+    ("s3", "q1", "b", 2, 1),
+]
 
 
 def same(session, path, **options):
@@ -43,26 +35,6 @@ def same(session, path, **options):
     assert bare[0].equals(bare[1])
     assert one.reading == other.reading
     return one
-
-
-def dirty(sessions=300, seed=0):
-    """Sessions over a few lists, one in ten of them broken in some way."""
-    luck = np.random.default_rng(seed)
-    rows = []
-    for session in range(sessions):
-        query = f"q{luck.integers(3)}"
-        documents = luck.permutation(5)[: luck.integers(1, 5)]
-        for place, document in enumerate(documents, 1):
-            row = [f"s{session}", query, f"d{document}", float(place), int(luck.random() < 0.3)]
-            if luck.random() < 0.1:
-                row[luck.integers(5)] = None
-            elif luck.random() < 0.1:
-                row[3] = float(luck.choice([0, 1, 2, 2.5, 7, 5000]))
-            rows.append((*row, str(session % 7), 1e9 + session, luck.choice(["desk", "phone"])))
-            if luck.random() < 0.05:
-                rows.append(rows[-1])
-    names = ("session_id", "query_id", "doc_id", "position", "clicked")
-    return long_table(rows, (*names, "client_id", "timestamp", "device"))
 
 
 def test_a_dirty_log_with_everything(spark, tmp_path):
@@ -86,21 +58,21 @@ def test_lists_beyond_one_word_of_bits(spark, tmp_path):
     assert same(spark, str(tmp_path / "log.parquet")).lists.depth == 130
 
 
-def test_text_files(spark, tmp_path, clean):
-    pyarrow.csv.write_csv(long_table(clean), tmp_path / "log.csv")
+def test_text_files(spark, tmp_path):
+    pyarrow.csv.write_csv(long_table(CLEAN), tmp_path / "log.csv")
     assert same(spark, str(tmp_path / "log.csv")).sessions == 3
 
 
-def test_names_are_those_of_files_and_folders_change_nothing(spark, tmp_path, clean):
+def test_names_are_those_of_files_and_folders_change_nothing(spark, tmp_path):
     folder = tmp_path / "d[1]"
     for path in (tmp_path / "d1" / "a1.parquet", folder / "a[1].parquet"):
         path.parent.mkdir()
-        pq.write_table(long_table(clean), path)
+        pq.write_table(long_table(CLEAN), path)
     assert same(spark, str(folder / "a[1].parquet")).sessions == 3
     assert same(spark, str(folder)).sessions == 3
     hive = tmp_path / "logs" / "doc_id=5" / "device=phone%20x"
     hive.mkdir(parents=True)
-    pq.write_table(long_table(clean), hive / "part.parquet")
+    pq.write_table(long_table(CLEAN), hive / "part.parquet")
     assert same(spark, str(tmp_path / "logs")).catalogue.doc_ids.tolist() == ["a", "b", "c"]
     log = same(spark, str(tmp_path / "logs"), contexts=["device"])
     assert log.column("device").names == ("phone x",)
