@@ -25,6 +25,7 @@ from dualrank.sentences import listed, reason_of
 _TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 SUFFIXES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
 ROWS_AT_ONCE = 1 << 16
+_BUFFER = 1 << 16
 ROWS_UNASKED = 1 << 22
 MOST_ROWS_PER_BYTE = 20
 """How many values of a column a byte of a Parquet file may hold, above `ROWS_UNASKED` of them."""
@@ -74,7 +75,9 @@ def table_batches(
         return
     before = size = 0
     try:
-        with pq.ParquetFile(path, read_dictionary=_texts_of(path, texts), pre_buffer=False) as file:
+        with pq.ParquetFile(
+            path, read_dictionary=_texts_of(path, texts), pre_buffer=False, buffer_size=_BUFFER
+        ) as file:
             wanted = _wanted(path, file.schema_arrow.names, (*texts, number), number)
             refuse_swollen(path, file.metadata)
             for batch in file.iter_batches(rows, columns=list(wanted)):

@@ -1,7 +1,5 @@
 """Spark ranks as dualrank does, on executors that have neither dualrank nor torch."""
 
-import os
-import shutil
 import sys
 
 import numpy as np
@@ -15,9 +13,7 @@ from dualrank.errors import DataError, SettingsError
 from dualrank.learning.rank_features import rank_features
 from dualrank.learning.rank_on_spark import rank_on_spark
 
-from .test_rank_features import NAMES, model_of, table, trees
-
-pytest.importorskip("pyspark", reason="pyspark is not installed")
+from ..learning.test_rank_features import NAMES, model_of, table, trees
 
 REFUSED = "('dualrank', 'torch', 'numba', 'scipy', 'pandas', 'safetensors', 'lightgbm')"
 BARE = f"""
@@ -32,32 +28,28 @@ sys.meta_path.insert(0, Refuse())
 """
 
 
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory):
-    """Two executors, whose Python knows next to nothing."""
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        pytest.skip("there is no Java")
-    from pyspark.sql import SparkSession
-
+@pytest.fixture(scope="module", autouse=True)
+def bare_executors(spark, tmp_path_factory):
+    """The Python of executors knows next to nothing."""
     bare = tmp_path_factory.mktemp("bare")
     (bare / "sitecustomize.py").write_text(BARE)
     python = bare / "python"
     python.write_text(f'#!/bin/sh\nPYTHONPATH="{bare}:$PYTHONPATH" exec {sys.executable} "$@"\n')
     python.chmod(0o755)
-    builder = SparkSession.builder.master("local-cluster[2,1,1024]")
-    settings = {
-        "spark.sql.shuffle.partitions": "2",
-        "spark.ui.enabled": "false",
-        "spark.task.maxFailures": "1",
-    }
-    for name, value in settings.items():
-        builder = builder.config(name, value)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_PYTHON", str(python))
-        session = builder.getOrCreate()
-        session.sparkContext.setLogLevel("OFF")
-        yield session
-        session.stop()
+        patch.setattr(spark.sparkContext, "pythonExec", str(python))
+        yield
+
+
+def test_executors_are_bare(spark):
+    def looked(batches):
+        try:
+            import dualrank  # noqa: F401
+        except ModuleNotFoundError:
+            yield from batches
+
+    frame = spark.range(3).mapInArrow(looked, "id long")
+    assert frame.count() == 3
 
 
 @pytest.fixture(scope="module")
