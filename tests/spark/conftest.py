@@ -39,11 +39,15 @@ def spark(tmp_path_factory):
     from pyspark.sql import SparkSession
 
     work = tmp_path_factory.mktemp("spark")
+    # Compiled quickly rather than well: no test runs for long.
+    quick = "-XX:TieredStopAtLevel=1"
     settings = {
+        "spark.driver.extraJavaOptions": quick,
+        "spark.executor.extraJavaOptions": quick,
         "spark.executor.memory": "1024m",
         "spark.local.dir": str(work / "local"),
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
