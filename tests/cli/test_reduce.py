@@ -164,6 +164,8 @@ def test_a_log_is_cut_into_shards_with_its_features(log, tmp_path):
     again = json.loads(run(log, *words, "--json").stdout)
     assert (again["sessions"], again["shards"], again["features"]) == (2, 2, None)
     assert dr.read_log(out).sessions == 2
+    inside = run(out / "00000" / "log.parquet", "--shards", 2, "--out", out)
+    assert f"this would write over {out / '00000' / 'log.parquet'}" in str(inside.exception)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")
     refused = run(log, *words[:-1], tmp_path / "mine")

@@ -130,8 +130,9 @@ class NewLog:
         return self._kind(out).refuses(out)
 
     def overwrites(self, out: Path, read: Path) -> bool:
-        """Whether writing `out` would change what is read."""
-        return self._kind(out).overwrites(out, read)
+        """Whether writing `out` would change what is read, such as a shard of it."""
+        inside = out.is_dir() and out.resolve() in read.resolve().parents
+        return inside or self._kind(out).overwrites(out, read)
 
     def _kind(self, out: Path) -> NewFile | NewFolder:
         return self._file if out.suffix == ".parquet" else self._folder

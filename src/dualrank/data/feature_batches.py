@@ -29,8 +29,6 @@ from dualrank.data.feature_rows import (
 from dualrank.data.features import LATEST
 from dualrank.data.index_columns import called_like_numbering, numbering, say_left_out, unread
 from dualrank.data.log.log_files import find_source
-from dualrank.data.shards.mapped_arrays import map_array
-from dualrank.data.shards.shard import FEATURES as MATRIX
 from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.errors import DataError
 from dualrank.sentences import reason_of
@@ -183,10 +181,8 @@ class ShardedFeatures:
     def batches(self) -> Iterator[FeatureBatch]:
         """Shard by shard."""
         for shard in self._log.shards:
-            shape = (shard.documents, self._log.feature_count or 0)
-            # Not that of `shard.dataset`, which the system is told to read here and there.
-            matrix = map_array(shard.folder / MATRIX, np.float32, shape)
-            start = 0
+            shard.verify()
+            matrix, start = shard.dataset.features, 0
             for names in shard.names():
                 rows = matrix[start : start + len(names)]
                 start += len(names)

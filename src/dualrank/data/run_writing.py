@@ -42,9 +42,9 @@ def require_run_name(path: Path) -> None:
 
 
 def _holds_a_run(folder: Path) -> bool:
-    """Whether there is a run in a folder, or nothing; Spark leaves notes beside the parts."""
+    """Whether there is a run in a folder and nothing else; Spark leaves notes beside the parts."""
     for part in folder.iterdir():
-        if part.name.startswith((".", "_")):
+        if part.name == "_SUCCESS" or (part.name.startswith(".") and part.name.endswith(".crc")):
             continue
         try:
             if pq.read_schema(part).names != list(COLUMNS):

@@ -194,10 +194,26 @@ def test_useless_logs_are_refused_as_ever(tmp_path):
 
 def test_a_log_in_shards_takes_the_place_of_an_earlier_one_and_of_nothing_else(files, sharded):
     (sharded.folder / "notes.txt").write_text("mine")
+    (sharded.folder / ".dualrank-unfinished").mkdir()
+    reduce_to_shards(files / "log.parquet", sharded.folder, 2)
+    (sharded.folder / "10115").mkdir()
+    (sharded.folder / "10115" / "streets.csv").write_text("mine")
     (sharded.folder / ".unfinished").mkdir()
     reduce_to_shards(files / "log.parquet", sharded.folder, 2)
     found = sorted(path.name for path in sharded.folder.iterdir())
-    assert found == ["00000", "00001", "notes.txt", "shards.json"]
+    assert found == [".unfinished", "00000", "00001", "10115", "notes.txt", "shards.json"]
+
+
+@pytest.mark.parametrize("is_shard", [True, False])
+def test_what_stands_where_a_shard_would_be_is_not_replaced(files, sharded, tmp_path, is_shard):
+    out = sharded.folder if is_shard else tmp_path / "other"
+    (out / "00001").mkdir(parents=True, exist_ok=True)
+    (out / "00000").mkdir(exist_ok=True)
+    (out / "00001" / "diary.txt").write_text("mine")
+    with pytest.raises(SettingsError, match="00001: stands where a shard would be written"):
+        reduce_to_shards(files / "log.parquet", out, 2)
+    assert (out / "00001" / "diary.txt").read_text() == "mine"
+    assert is_sharded(out) == is_shard
 
 
 def test_what_is_reduced_already_takes_no_columns(sharded):
@@ -333,7 +349,7 @@ def test_a_full_disk_leaves_the_log_as_it_was(files, sharded, monkeypatch):
     with pytest.raises(OSError, match="No space left on device"):
         reduce_to_shards(files / "log.parquet", sharded.folder, 2)
     assert ShardedLog.open(sharded.folder).digest == sharded.digest
-    assert not (sharded.folder / ".unfinished").exists()
+    assert not (sharded.folder / ".dualrank-unfinished").exists()
 
 
 KILLED = """
@@ -350,7 +366,7 @@ main()
     ("where", "what", "is_whole"),
     [
         ("ShardWriter.finish", "killed", True),
-        ("os", "types.SimpleNamespace(rename=killed)", False),
+        ("os", "types.SimpleNamespace(rename=killed, path=os.path)", False),
     ],
 )
 def test_a_killed_writer_leaves_the_log_or_none(files, sharded, where, what, is_whole):
@@ -362,7 +378,7 @@ def test_a_killed_writer_leaves_the_log_or_none(files, sharded, where, what, is_
         assert ShardedLog.open(sharded.folder).digest == sharded.digest
     again = reduce_to_shards(files / "log.parquet", sharded.folder, 2)
     assert len(again.shards) == 2
-    assert not (sharded.folder / ".unfinished").exists()
+    assert not (sharded.folder / ".dualrank-unfinished").exists()
 
 
 def test_a_folder_that_a_killed_writer_left_is_no_log(sharded):

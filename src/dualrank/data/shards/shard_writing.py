@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -30,11 +31,23 @@ from dualrank.data.shards.shard import (
     PAIR_COUNTS,
     STARTS,
 )
-from dualrank.data.shards.sharded_log import FORMAT, MANIFEST, digest_of, shard_name
+from dualrank.data.shards.sharded_log import (
+    FORMAT,
+    MANIFEST,
+    MOST_SHARDS,
+    digest_of,
+    shard_name,
+)
+from dualrank.errors import SettingsError
 from dualrank.storage import atomic_file, sha256_of_file, write_text, writing_alone
 
 NAMES_AT_ONCE = 1 << 16
-UNFINISHED = ".unfinished"
+_FILE = re.compile(
+    r"log\.parquet|names\.arrow|(features|offsets|documents|queries|list_of|clicks|counts|starts|"
+    r"cumulative|pair_counts|column_\d+|event_\d+)\.npy"
+)
+"""What a file of a shard is called."""
+UNFINISHED = ".dualrank-unfinished"
 
 Floats = NDArray[np.float32]
 
@@ -43,23 +56,41 @@ Floats = NDArray[np.float32]
 def new_shards(out: Path) -> Iterator[Path]:
     """A folder to write shards into, which take the place of those in `out` when all are written.
 
-    Nobody else writes there meanwhile. What else lies in `out` stays; what a killed writer left
-    goes. The manifest comes last: without it there is no log.
+    Nobody else writes there meanwhile. What else lies in `out` stays, and is never taken for a
+    shard; what a killed writer left goes. The manifest comes last: without it there is no log.
     """
     with writing_alone(out):
+        old = _shards_in(out)
         new = out / UNFINISHED
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
         try:
             yield new
             (out / MANIFEST).unlink(missing_ok=True)
-            for old in out.glob("[0-9]" * len(shard_name(0))):
-                shutil.rmtree(old)
+            for shard in old:
+                shutil.rmtree(shard)
             for shard in sorted(each for each in new.iterdir() if each.is_dir()):
                 os.rename(shard, out / shard.name)
             os.rename(new / MANIFEST, out / MANIFEST)
         finally:
             shutil.rmtree(new, ignore_errors=True)
+
+
+def _shards_in(out: Path) -> list[Path]:
+    """The folders of shards that are there, which hold what shards hold and nothing else."""
+    found = []
+    for number in range(MOST_SHARDS):
+        folder = out / shard_name(number)
+        if not os.path.lexists(folder):
+            break
+        names = [path.name for path in folder.iterdir()] if folder.is_dir() else [folder.name]
+        if folder.is_symlink() or not all(_FILE.fullmatch(name) for name in names):
+            raise SettingsError(
+                f"{folder}: stands where a shard would be written, and is none; move it, or give "
+                "another folder"
+            )
+        found.append(folder)
+    return found
 
 
 class ShardWriter:
