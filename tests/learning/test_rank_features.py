@@ -289,6 +289,12 @@ def test_a_folder_holds_parts_that_are_one_run(tmp_path, monkeypatch):
     with pytest.raises(SettingsError, match="holds something else than a run"):
         rank_features(trees(), tmp_path / "f.parquet", tmp_path / "run")
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
+    for name in (".secret", "_mine"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).write_text("mine")
+        with pytest.raises(SettingsError, match="holds something else than a run"):
+            rank_features(trees(), tmp_path / "f.parquet", tmp_path / name)
+        assert (tmp_path / name / name).exists()
 
 
 def test_a_run_that_is_not_finished_is_not_there(tmp_path):
@@ -322,3 +328,7 @@ def test_shards_are_ranked_with_the_features_that_they_hold(tmp_path):
         assert np.array_equal(scores.astype(np.float32), model.predict(data))
     with pytest.raises(DataError, match="shards: feature 'x' is missing"):
         rank_features(trees(("a", "b", "x")), tmp_path / "shards", tmp_path / "run.parquet")
+    features = tmp_path / "shards" / "00001" / "features.npy"
+    np.save(features, np.load(features)[::-1])
+    with pytest.raises(DataError, match=r"features.npy: damaged, or a shard of another log"):
+        rank_features(trees(), tmp_path / "shards", tmp_path / "run.parquet")

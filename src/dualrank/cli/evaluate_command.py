@@ -152,11 +152,20 @@ def _features(model: Model | None) -> tuple[int, Sequence[str] | None] | None:
 
 
 def _scores(ranking: Path, dataset: Dataset) -> NDArray[np.floating[Any]]:
+    import numpy as np
+
     from dualrank.data.runs import read_run
 
     model = _model(ranking)
     with one_bar(f"scoring with {ranking.name}"):
-        return read_run(ranking, dataset) if model is None else model.predict(dataset)
+        scores = read_run(ranking, dataset) if model is None else model.predict(dataset)
+    missing = int(np.isneginf(scores).sum())
+    if missing:
+        logger.warning(
+            "%s: %d of %d documents of the data are not in this run, and come last",
+            *(ranking, missing, len(scores)),
+        )
+    return scores
 
 
 def _displayed(log: Path, dataset: Dataset) -> NDArray[np.bool_]:

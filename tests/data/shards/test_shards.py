@@ -154,6 +154,7 @@ def write_features(path, **changed):
             r"age of document .* of query .* is inf; features are finite",
         ),
         ({"doc_id": lambda c: [None, *c["doc_id"][1:]]}, "1 rows have no doc_id"),
+        ({"query_id": lambda c: [np.nan, *range(len(c["age"]) - 1)]}, "1 rows have no query_id"),
         ({"age": lambda c: ["old"] * len(c["age"])}, "column 'age' holds string; features are"),
     ],
 )

@@ -185,7 +185,9 @@ def id_as_text(column: str, kind: Type) -> str:
     if kind != "number":
         return text
     whole = f"{column} = floor({column}) AND abs({column}) < {2**53}"
-    return f"CASE WHEN {whole} THEN CAST(CAST({column} AS BIGINT) AS STRING) ELSE {text} END"
+    number = f"CAST(TRY_CAST({column} AS BIGINT) AS STRING)"
+    missing = f"isnan(CAST({column} AS DOUBLE))"
+    return f"CASE WHEN {missing} THEN NULL WHEN {whole} THEN {number} ELSE {text} END"
 
 
 def _sessions(engine: Engine, columns: Columns, words: int) -> None:
