@@ -11,9 +11,11 @@ those of the clock and of the processor; on a machine that does other things, co
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import duckdb
@@ -67,6 +69,12 @@ class Stages:
         return [sum(spent[i] for spent in self.seconds.values()) for i in (0, 1)]
 
 
+def processor_seconds(process: Path) -> float:
+    """What a process has spent so far, by its /proc/…/stat."""
+    fields = process.read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def reduce(engine: Engine, columns: Any, log: str, stages: Stages) -> ClickLog:
     """Reduce and assemble."""
     reduced = reduce_log(engine, columns, LogOptions(), log)
@@ -83,9 +91,8 @@ def on_duckdb(log: str) -> tuple[ClickLog, Stages]:
 
 def on_spark(log: str, engine: SparkEngine) -> tuple[ClickLog, Stages]:
     """What Spark finds, on a session that runs."""
-    beans = engine.session.sparkContext._jvm.java.lang.management.ManagementFactory
-    java = beans.getOperatingSystemMXBean()
-    stages = Stages(lambda: time.process_time() + java.getProcessCpuTime() / 1e9)
+    java = Path(f"/proc/{engine.session.sparkContext._gateway.proc.pid}/stat")
+    stages = Stages(lambda: time.process_time() + processor_seconds(java))
     columns = engine.open_log(log, LogOptions())
     watched = stages.watch(engine)
     try:
