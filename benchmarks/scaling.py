@@ -48,7 +48,7 @@ class Way:
                 *(str(self.work / "rows"), "--shards", str(self.shards)),
                 *("--features", features, "--out", log),
             ],
-            "propensity": [log, "--methods", "harvesting,pbm", "--resamples", "20"],
+            "propensity": [log, "--methods", "harvest-all-pairs,pbm", "--resamples", "20"],
             "train": [log, "--out", model, "--method", "dla", "--no-twin", "--no-diagnosis"],
             "diagnose": [log, "--out", str(self.work / "diagnosis")],
             "rank": [model, features, "--out", str(self.work / "scores.parquet")],
