@@ -177,6 +177,7 @@ def test_a_log_is_cut_into_shards_with_its_features(log, tmp_path):
     [
         (["--append", "days", "--shards", "2"], "shards are written into a folder of their own"),
         (["--out", "r.parquet", "--features", "f.parquet"], "features lie beside the shards of a"),
+        (["--out", "r.parquet", "--shards", "2"], "r.parquet: the name of a file; shards are"),
     ],
 )
 def test_shards_that_go_nowhere_are_refused(log, words, sentence):

@@ -245,3 +245,12 @@ def test_a_folder_without_parts_is_no_run(tmp_path):
     assert is_run(tmp_path)
     (tmp_path / "manifest.json").touch()
     assert not is_run(tmp_path), "a model is no run"
+
+
+def test_a_folder_that_is_no_run_is_called_what_it_is(tmp_path):
+    (tmp_path / "shards.json").write_text("{}")
+    data = Dataset.from_arrays([[0.0]], qid=["q"], doc_ids=["d"])
+    with pytest.raises(DataError, match="a log in shards, and no run; rank its documents"):
+        read_run(tmp_path, data)
+    with pytest.raises(DataError, match="a folder; rankings are taken from one run file"):
+        read_rankings(tmp_path, 3)

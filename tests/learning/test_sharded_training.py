@@ -14,7 +14,7 @@ from dualrank.errors import DataError, SettingsError, StoppedError
 from dualrank.learning.feedback import DisplayedOrder, LoggedClicks, ReadClicks
 from dualrank.learning.fit import fit
 from dualrank.learning.logging_scores import Ground
-from dualrank.learning.sharded import own_shards, query_sample, read_ahead
+from dualrank.learning.sharded import own_shards, query_sample, read_ahead, sharded_source
 from dualrank.learning.sharded.mapped_feedback import MappedClicks, MappedGround, MappedOrder
 from dualrank.learning.sharded.own_shards import Gaps
 from dualrank.learning.sharded.sharded_source import ShardedSource, deal
@@ -260,6 +260,14 @@ def test_shards_without_a_query_or_a_session_change_nothing(tmp_path):
     same_draws(MappedClicks(source, scaler, 20), LoggedClicks(log), scaler.transform(data.features))
     model = fit(sharded, **SETTINGS, validation=0.1)
     assert model.training["shards"]["held_out_sessions"] > 0
+
+
+def test_nothing_held_out_is_said_where_something_should_be(sharded, monkeypatch):
+    none = np.zeros(len(sharded.shards), int)
+    monkeypatch.setattr(sharded_source, "shares_of", lambda log, share: none)
+    assert ShardedSource.of(sharded, 0, 0).sample.held_out is None
+    with pytest.raises(DataError, match="too few queries with clicks to hold some out"):
+        ShardedSource.of(sharded, 0.1, 0)
 
 
 def test_missing_values_are_found_wherever_they_are(tmp_path):

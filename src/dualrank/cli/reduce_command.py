@@ -117,6 +117,7 @@ def reduce(
 
     Example: dualrank reduce clicks/today.parquet --append log/ day=2026-11-02 --keep 30
     """
+    from dualrank.data.log.read_log import is_reduced
     from dualrank.data.log.saved import write_log
     from dualrank.storage import require_suffix
 
@@ -132,10 +133,14 @@ def reduce(
         raise SettingsError("give --out for a reduced log, or --append for a folder of days")
     if shards is not None and out is None:
         raise SettingsError("shards are written into a folder of their own; give it as --out")
+    if shards is not None and out is not None and out.suffix == ".parquet":
+        raise SettingsError(f"{out}: the name of a file; shards are written into a folder")
     if features is not None and shards is None:
         raise SettingsError(
             "features lie beside the shards of a log; give --shards, or the features to `train`"
         )
+    if engine == "spark" and log is not None and Path(log).exists() and is_reduced(log):
+        raise SettingsError(f"{log}: this log is reduced already; read it with --engine duckdb")
     if day is not None and not day.startswith("day="):
         raise SettingsError(
             f"{day!r} is one LOG too many; several files are given as a folder, or as a pattern in "

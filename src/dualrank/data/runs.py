@@ -16,6 +16,7 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.lists import rank_documents
 from dualrank.data.log.log_files import find_source
 from dualrank.data.run_writing import writing_run
+from dualrank.data.shards.sharded_log import is_sharded
 from dualrank.data.table_files import SUFFIXES as TABLE_SUFFIXES
 from dualrank.data.table_files import read_table, suffix_of_table, table_batches
 from dualrank.data.trec import read_words
@@ -64,6 +65,10 @@ def read_run(path: Path, dataset: Dataset) -> NDArray[np.float64]:
                 f"{path}: there is a folder {UNFINISHED} in it: Spark has not finished this run; "
                 "wait for it, or rank again"
             )
+        if is_sharded(path):
+            raise DataError(
+                f"{path}: a log in shards, and no run; rank its documents with a model first"
+            )
         parts = [Path(file) for file in find_source(path).files]
         return _scores_of_parts(path, parts, dataset)
     if not path.exists():
@@ -105,6 +110,8 @@ def _scores_of_parts(path: Path, parts: Sequence[Path], dataset: Dataset) -> NDA
 
 def read_rankings(path: Path, depth: int) -> dict[str, tuple[str, ...]]:
     """The first `depth` documents of every query of a run file, by score; ties as they stand."""
+    if path.is_dir():
+        raise DataError(f"{path}: a folder; rankings are taken from one run file")
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
     table = suffix_of_table(path) in TABLE_SUFFIXES

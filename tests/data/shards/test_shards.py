@@ -209,12 +209,21 @@ def test_a_log_in_shards_takes_the_place_of_an_earlier_one_and_of_nothing_else(f
 def test_what_stands_where_a_shard_would_be_is_not_replaced(files, sharded, tmp_path, is_shard):
     out = sharded.folder if is_shard else tmp_path / "other"
     (out / "00001").mkdir(parents=True, exist_ok=True)
-    (out / "00000").mkdir(exist_ok=True)
     (out / "00001" / "diary.txt").write_text("mine")
     with pytest.raises(SettingsError, match="00001: stands where a shard would be written"):
         reduce_to_shards(files / "log.parquet", out, 2)
     assert (out / "00001" / "diary.txt").read_text() == "mine"
     assert is_sharded(out) == is_shard
+
+
+def test_a_log_of_which_a_shard_is_missing_is_reduced_again(files, sharded):
+    shutil.rmtree(sharded.folder / "00002")
+    shutil.rmtree(sharded.folder / "00000")
+    args = files / "log.parquet", sharded.folder, 4, files / "features.parquet"
+    assert files_of(reduce_to_shards(*args, **OPTIONS)) == files_of(sharded)
+    # A log of more shards leaves none of them behind.
+    reduce_to_shards(files / "log.parquet", sharded.folder, 1)
+    assert sorted(path.name for path in sharded.folder.iterdir()) == ["00000", "shards.json"]
 
 
 def test_what_is_reduced_already_takes_no_columns(sharded):

@@ -99,7 +99,11 @@ class SparkEngine:
                 found = read.csv(path, header=True, sep=separator, escape='"')
             elif ends.endswith((".jsonl", ".ndjson", ".json")):
                 found = read.option("primitivesAsString", True).json(path)
-            elif re.fullmatch(r"\w+(\.\w+){0,2}", log) and not ends.endswith((".parquet", ".pq")):
+            elif (
+                re.fullmatch(r"\w+(\.\w+){0,2}", log)
+                and not ends.endswith((".parquet", ".pq"))
+                and not os.path.exists(log)
+            ):
                 found = self.session.table(log)
             else:
                 found = read.option("mergeSchema", True).parquet(path)

@@ -34,7 +34,6 @@ from dualrank.data.shards.shard import (
 from dualrank.data.shards.sharded_log import (
     FORMAT,
     MANIFEST,
-    MOST_SHARDS,
     digest_of,
     shard_name,
 )
@@ -53,44 +52,46 @@ Floats = NDArray[np.float32]
 
 
 @contextmanager
-def new_shards(out: Path) -> Iterator[Path]:
-    """A folder to write shards into, which take the place of those in `out` when all are written.
+def new_shards(out: Path, shards: int) -> Iterator[Path]:
+    """A folder to write so many shards into, which then take the place of those in `out`.
 
     Nobody else writes there meanwhile. What else lies in `out` stays, and is never taken for a
     shard; what a killed writer left goes. The manifest comes last: without it there is no log.
     """
     with writing_alone(out):
-        old = _shards_in(out)
+        _refuse_others(out, shards)
         new = out / UNFINISHED
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
         try:
             yield new
             (out / MANIFEST).unlink(missing_ok=True)
-            for shard in old:
-                shutil.rmtree(shard)
-            for shard in sorted(each for each in new.iterdir() if each.is_dir()):
-                os.rename(shard, out / shard.name)
+            for old in filter(_is_shard, out.glob("[0-9]" * len(shard_name(0)))):
+                shutil.rmtree(old)
+            for number in range(shards):
+                os.rename(new / shard_name(number), out / shard_name(number))
             os.rename(new / MANIFEST, out / MANIFEST)
         finally:
             shutil.rmtree(new, ignore_errors=True)
 
 
-def _shards_in(out: Path) -> list[Path]:
-    """The folders of shards that are there, which hold what shards hold and nothing else."""
-    found = []
-    for number in range(MOST_SHARDS):
+def _refuse_others(out: Path, shards: int) -> None:
+    """Refuse a folder in which something else stands where a shard would be written."""
+    for number in range(shards):
         folder = out / shard_name(number)
-        if not os.path.lexists(folder):
-            break
-        names = [path.name for path in folder.iterdir()] if folder.is_dir() else [folder.name]
-        if folder.is_symlink() or not all(_FILE.fullmatch(name) for name in names):
+        if os.path.lexists(folder) and not _is_shard(folder):
             raise SettingsError(
                 f"{folder}: stands where a shard would be written, and is none; move it, or give "
                 "another folder"
             )
-        found.append(folder)
-    return found
+
+
+def _is_shard(folder: Path) -> bool:
+    """Whether a folder holds what shards hold, and nothing else."""
+    if folder.is_symlink() or not folder.is_dir():
+        return False
+    names = [path.name for path in folder.iterdir()]
+    return LOG in names and all(_FILE.fullmatch(name) for name in names)
 
 
 class ShardWriter:

@@ -43,7 +43,7 @@ def fetch_shards(
         name: _values(engine, f"context_{number}") for number, name in enumerate(account.contexts)
     }
     lost, first_shown = _Lost(), False
-    with new_shards(out) as new:
+    with new_shards(out, shards) as new:
         writer = ShardWriter(
             new,
             int(depth),

@@ -24,7 +24,7 @@ def write_shards(
     """Write a log that points to the documents of a data set, if there is one, in shards."""
     if log.catalogue is None or log.reading is None:
         raise DataError("this log does not know the names of its documents; read it from a file")
-    with new_shards(folder) as new:
+    with new_shards(folder, shards) as new:
         writer = ShardWriter(
             new,
             log.lists.depth,

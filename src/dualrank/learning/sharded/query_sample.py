@@ -90,9 +90,16 @@ def _fit(costs: NDArray[np.float64]) -> slice:
 
 
 def gather(
-    log: ShardedLog, choices: Sequence[Choice | None], owners: Sequence[int], workers: Workers
+    log: ShardedLog,
+    choices: Sequence[Choice | None],
+    owners: Sequence[int],
+    workers: Workers,
+    share: float,
 ) -> QuerySample:
-    """The lists of the chosen queries, for all workers; choices of others' shards are None."""
+    """The lists of the chosen queries, for all workers; choices of others' shards are None.
+
+    Where a `share` of the queries should be held out, and none can be, it is refused.
+    """
     pieces = list[dict[str, NDArray]]()
     kinds = _kinds(log)
     for shard, choice, owner in zip(log.shards, choices, owners, strict=True):
@@ -103,7 +110,7 @@ def gather(
                 for name, (kind, dimensions) in kinds.items()
             }
         )
-    return _joined(log, pieces)
+    return _joined(log, pieces, share)
 
 
 def _kinds(log: ShardedLog) -> dict[str, tuple[type, int]]:
@@ -164,7 +171,7 @@ def _lists_of(shard: Shard, new_query: NDArray[np.int32]) -> Picked:
     return np.sort(lists[order][number % np.repeat(np.maximum(every, 1), counts) == 0])
 
 
-def _joined(log: ShardedLog, pieces: Sequence[dict[str, NDArray]]) -> QuerySample:
+def _joined(log: ShardedLog, pieces: Sequence[dict[str, NDArray]], share: float) -> QuerySample:
     """The pieces as one log, shard after shard."""
 
     def all_of(name: str, sizes: Sequence[int] = ()) -> NDArray:
@@ -200,7 +207,7 @@ def _joined(log: ShardedLog, pieces: Sequence[dict[str, NDArray]]) -> QuerySampl
     )
     held = all_of("held_out")
     rest = sample.take_lists(np.flatnonzero(~held))
-    if not held.any():
+    if not held.any() and not share:
         return QuerySample(sample, dataset, rest, None)
     held_out = sample.take_lists(np.flatnonzero(held))
     if not held_out.clicks.any() or held.all():

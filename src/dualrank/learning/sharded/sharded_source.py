@@ -85,7 +85,7 @@ class ShardedSource:
         if progress:
             progress(len(mine), len(mine))
         numbers = range(len(log.shards))
-        sample = gather(log, [choices.get(number) for number in numbers], owners, workers)
+        sample = gather(log, [choices.get(number) for number in numbers], owners, workers, share)
         own = OwnShards(mine, gaps, workers.add_up(left).astype(np.int64))
         return cls(log, own, sample, workers)
 
