@@ -89,9 +89,8 @@ def measure(way: Way, stage: str, limit: int) -> dict[str, Any]:
 
 def table(found: list[dict[str, Any]]) -> None:
     """Print what was measured."""
-    print(
-        f"{'log':>9} {'sessions':>12} {'rows':>14} {'stage':>11} {'seconds':>8} {'own memory':>11}"
-    )
+    titles = ("log", "sessions", "rows", "stage", "seconds", "processor", "own memory")
+    print("{:>9} {:>12} {:>14} {:>11} {:>8} {:>9} {:>11}".format(*titles))
     for each in found:
         sessions = each["millions"] * 1_000_000
         print(
@@ -141,6 +140,7 @@ def main() -> None:
             with kept.open("a") as file:
                 file.write(json.dumps(found[-1]) + "\n")
             print(f"{kind}, {millions} million, {stage}: {found[-1]['seconds']} s", flush=True)
+    found.sort(key=lambda each: (each["millions"], STAGES.index(each["stage"])))
     table([each for each in found if each["kind"] == kind])
     if options.plot is not None:
         draw([each for each in found if each["kind"] == kind], options.plot)
