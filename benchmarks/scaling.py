@@ -111,7 +111,10 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
     ax.set_xlabel("million sessions of ten documents")
     title(ax, "Processor seconds of each stage")
     ax.minorticks_off()
-    ax.legend(loc="upper left", ncols=2, **LEGEND)
+    for axis, ticks in ((ax.xaxis, (1, 3, 10, 30, 100)), (ax.yaxis, (10, 30, 100, 300, 1000))):
+        axis.set_ticks(ticks, [str(tick) for tick in ticks])
+    ax.set_ylim(10, 2_500)
+    ax.legend(loc="upper left", ncols=3, **LEGEND)
     write_text(path, svg_file(figure))
 
 
