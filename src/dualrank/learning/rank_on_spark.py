@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dualrank.data.feature_rows import FEATURES, GRADE, KEYS, columns_to_read
 from dualrank.data.log.log_files import URL
+from dualrank.data.log.reduction import id_as_text
 from dualrank.data.log.spark import SparkEngine, start_spark
 from dualrank.data.run_writing import COLUMNS, is_folder_of_parts, require_run_name
 from dualrank.errors import DataError, DualrankError, SettingsError
@@ -108,25 +109,14 @@ def _features(engine: SparkEngine, where: str, model: Model) -> tuple[DataFrame,
         own = list(names or [name for name in columns if name not in (*KEYS, GRADE)])
         if len(own) != count:
             raise DataError(f"{where}: {len(own)} features; expected {count}")
-    kinds = dict(found.dtypes)
-    said = [f"{_as_text(engine.quote(key), kinds[key])} AS {key}" for key in KEYS]
+    kinds = {key: "number" if kind in ("float", "double") else "text" for key, kind in found.dtypes}
+    said = [f"{id_as_text(engine.quote(key), kinds[key])} AS {key}" for key in KEYS]
     if own is None:
         said.append(f"CAST({FEATURES} AS array<float>) AS {FEATURES}")
     else:
         # Numbered, since names may hold anything.
         said += [f"CAST({engine.quote(name)} AS float) AS f{i}" for i, name in enumerate(own)]
     return found.selectExpr(*said), None if own is None else [f"f{i}" for i in range(len(own))]
-
-
-def _as_text(column: str, kind: str) -> str:
-    """Whole numbers that became floats beside a missing value are written as such."""
-    if kind not in ("float", "double"):
-        return f"CAST({column} AS string)"
-    whole = f"{column} = floor({column}) AND abs({column}) < 9007199254740992"
-    return (
-        f"CASE WHEN isnan({column}) THEN NULL WHEN {whole} "
-        f"THEN CAST(CAST({column} AS bigint) AS string) ELSE CAST({column} AS string) END"
-    )
 
 
 def _ranked(
