@@ -52,7 +52,7 @@ def make(folder: Path, lists: int, documents: int, shards: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     queries = documents // CANDIDATES // shards
     names = [f"feature {k}" for k in range(FEATURES)]
-    with new_shards(folder) as new:
+    with new_shards(folder, shards) as new:
         writer = ShardWriter(new, DEPTH, feature_count=FEATURES, feature_names=tuple(names))
         for number in range(shards):
             rng = np.random.default_rng([number, shards])

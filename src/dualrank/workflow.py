@@ -163,7 +163,12 @@ def _written(
         seed = plan.settings.seed
         with bars("diagnosing the log") as progress:
             found = diagnose(
-                looked_at(work.source), work.dataset, seed=seed, trained=pair, progress=progress
+                looked_at(work.source),
+                work.dataset,
+                seed=seed,
+                trained=pair,
+                progress=progress,
+                sampled_of=work.sampled_of,
             )
         write_text(folder / "diagnosis.json", found.to_json())
     write_training_report(model, folder / "report.html", found, command, twin=naive is not None)
@@ -204,6 +209,12 @@ class _Work:
     def log(self) -> ClickLog | ShardedLog:
         """What was read."""
         return self.source.log if isinstance(self.source, ShardedSource) else self.source
+
+    @property
+    def sampled_of(self) -> int | None:
+        """How many sessions there are, where not all of them are in memory."""
+        known = looked_at(self.source).sessions
+        return None if known == self.log.sessions else self.log.sessions
 
     def fit(self, plan: Plan, **following: Any) -> Model:
         """Train by one method; a log in shards brings its own documents."""

@@ -87,6 +87,8 @@ def test_what_is_only_a_sample_is_called_so(words, command, tmp_path, monkeypatc
     )
     assert said in out
     assert said in (tmp_path / "m" / "report.html").read_text()
+    diagnosis = json.loads((tmp_path / "m" / "diagnosis.json").read_text())
+    assert f"{shards['sampled_sessions']:,} of 4,000 sessions" in diagnosis["looked_at"]
 
 
 def test_judged_queries_keep_the_best_ranker(words, folder, command):

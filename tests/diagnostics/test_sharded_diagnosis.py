@@ -76,6 +76,14 @@ def test_the_verdict_says_how_much_was_looked_at(both):
     assert drift.numbers["comparisons"]
 
 
+def test_a_sample_is_not_taken_for_a_log_that_is_too_small(both):
+    log, _ = both
+    assert diagnose(log)["sample"].status == "warning"
+    found = diagnose(log, sampled_of=20_000_000)
+    assert found["sample"].status == "good"
+    assert found.looked_at.startswith("Looked at 30,000 of 20,000,000 sessions")
+
+
 def test_one_shard_is_looked_at_in_any_case_if_the_machine_has_room(both, monkeypatch):
     _, sharded = both
     assert sample_shards(sharded, 1).sentence.startswith("looked at 1 of 6 shards")

@@ -93,13 +93,15 @@ def diagnose(
     seed: int = 0,
     progress: Progress | None = None,
     budget: int = BUDGET,
+    sampled_of: int | None = None,
 ) -> Diagnosis:
     """Ask every question of a log; with the features of its documents, also those about learning.
 
     Both may be files or data frames.
     A log in shards has its features beside it. Points that add up count all of it, shard by shard;
     the others look at as many whole shards as fit into `budget` bytes, which are a random sample of
-    the queries, and `looked_at` of the result says at how many.
+    the queries, and `looked_at` of the result says at how many. A log that is such a sample itself
+    is `sampled_of` so many sessions.
     These compare two rankers: those that were `trained` on the log already, or else two small ones
     that are trained for the purpose. `progress` hears what is done and how much there is.
     """
@@ -128,7 +130,8 @@ def diagnose(
             progress(done + TRAINING * step // steps, total)
 
     sampled = some is not None and not some.is_whole
-    facts = LogFacts(log, dataset, seed, training, trained, parts if sampled else None)
+    whole = parts if sampled else None
+    facts = LogFacts(log, dataset, seed, training, trained, whole, sampled_of)
     points = []
     for ask in POINTS:
         points.append(ask(facts))
@@ -136,7 +139,14 @@ def diagnose(
         if progress:
             progress(done, total)
     judgement = judge({point.name: point for point in points}, facts.plan_swaps)
-    looked_at = None if some is None or some.is_whole else _looked_at(some)
+    looked_at = None
+    if some is not None and not some.is_whole:
+        looked_at = _looked_at(some)
+    elif sampled_of is not None:
+        looked_at = (
+            f"Looked at {log.sessions:,} of {sampled_of:,} sessions, those of a random sample of "
+            "the queries; `dualrank diagnose` counts all of them."
+        )
     return Diagnosis(judgement.verdict, judgement.reasons, tuple(points), looked_at)
 
 

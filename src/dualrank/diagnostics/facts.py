@@ -30,7 +30,8 @@ class LogFacts:
 
     `given` are rankers that were trained on it already; without them two small ones are trained,
     and `progress` hears of it. Where `log` is what fits into memory of a log in shards, `whole` is
-    all of it, of which sums are taken one shard after the other.
+    all of it, of which sums are taken one shard after the other; where only a sample of the queries
+    is at hand, it is `sampled_of` so many sessions.
     """
 
     log: ClickLog
@@ -39,11 +40,17 @@ class LogFacts:
     progress: Progress | None = None
     given: TrainedPair | None = None
     whole: LogParts | None = None
+    sampled_of: int | None = None
 
     @cached_property
     def parts(self) -> LogParts:
         """All sessions there are, for sums that add up."""
         return LogParts.of(self.log) if self.whole is None else self.whole
+
+    @property
+    def sessions(self) -> int:
+        """How many there are in all, whether they can be looked at or not."""
+        return self.parts.sessions if self.sampled_of is None else self.sampled_of
 
     @cached_property
     def counted(self) -> Grouped:
@@ -120,11 +127,10 @@ class LogFacts:
 
     def plan_swaps(self) -> SwapPlan | None:
         """How swaps would tell the curve; nothing where the log has too few clicks to plan them."""
-        harvested, times = self.harvested, 1.0
+        harvested, times = self.harvested, self.sessions / self.log.sessions
         if self.whole is not None:
             # Intervals of all shards say nothing of how queries differ in some of them.
             harvested = _curve(self.grouped, "harvest-all-pairs")
-            times = self.whole.sessions / self.log.sessions
         try:
             return plan_of(self.log, self.grouped, harvested, times=times)
         except DataError:

@@ -57,8 +57,8 @@ def sample(facts: LogFacts) -> Point:
             "Look at how clicks are logged.",
         )
     status: Status = "good"
-    if sessions < ENOUGH_SESSIONS:
-        status = "failed" if sessions < TOO_FEW_SESSIONS else "warning"
+    if facts.sessions < ENOUGH_SESSIONS:
+        status = "failed" if facts.sessions < TOO_FEW_SESSIONS else "warning"
     said = f"{sessions:,} sessions, {quiet:.0%} without a click, have {int(total):,} clicks"
     advice = ""
     if status != "good":

@@ -26,15 +26,12 @@ from typing import Annotated, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from dualrank.data.dataset import Dataset
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.model import Model
-from dualrank.online.learner.corrected_worth import corrected_worth
 from dualrank.online.learner.curve_of_today import curve_of_today
 from dualrank.online.learner.drift_watch import movement
-from dualrank.online.learner.gate import SURE, Gate, Judged
 from dualrank.online.learner.laid_out import LaidOut
 from dualrank.online.learner.learner_state import MOST_ROUNDS, LearnerState
 from dualrank.online.learner.remembered_rounds import RememberedRounds
@@ -44,7 +41,9 @@ from dualrank.online.learner.round_clicks import (
     RoundClicks,
     read_round,
 )
-from dualrank.online.learner_record import Alarm, LearnerRecord, Round
+from dualrank.online.learner.round_entry import entry_of
+from dualrank.online.learner.version_contest import VersionContest, rivals
+from dualrank.online.learner_record import Alarm, LearnerRecord
 from dualrank.online.versions import Note, Version, Versions
 from dualrank.sentences import reason_of
 
@@ -53,7 +52,6 @@ MOST_TRIES = 20
 """Looks at a segment that cannot be read, after which it is left out."""
 MANY_STARTS = 3
 """Starts none of which came to the end of a look, after which that is an alarm."""
-MOST_EXAMINATION = 1e6
 LEARN_POSITION = ("dla", "likelihood")
 """Methods whose curve is what clicks say, by position alone."""
 RESULTS = 10
@@ -139,7 +137,7 @@ class Learner:
     def _look(self) -> bool:
         note = self._follow_people()
         if not self.state.decided:
-            self._decide(self.state.model, self._gate())
+            self._decide(self.state.model)
             return True
         new = self._new_segments()
         numbers = self._up_to_a_gap(new) if new else []
@@ -164,39 +162,18 @@ class Learner:
     def _watch(self, note: Note) -> bool:
         """Take the live version back where it is surely worse than one that could follow it."""
         self._live_changed = False
-        others = self._rivals(note)
-        gate = self._gate() if others else None
-        if gate is None:
+        found = self._contest().better_than_live(note) if rivals(self.versions, note) else None
+        if found is None:
             return False
-        for other in others:
-            try:
-                judged = self._judge(gate, note.live, other)
-            except DataError as error:
-                logger.error("version %d cannot be compared: %s", note.live, error)
-                continue
-            if judged.is_worse(SURE):
-                why = f"it is worse: {judged.said(f'version {other}')}"
-                follows = self.versions.take_back(note.live, why, to=other)
-                if follows.number != other:
-                    # Somebody else put another one live meanwhile: that is what they want.
-                    self._follow_people()
-                    return True
-                self._say("version", f"version {note.live} was taken back: {why}")
-                self._keep(model=follows.number, live=follows.number, decided=True)
-                return True
-        return False
-
-    def _rivals(self, note: Note) -> list[int]:
-        """Versions that could follow the live one: the one before it, and the anchor."""
-        both = dict.fromkeys([self.versions.before(note), self._anchor(note)])
-        return [number for number in both if number is not None and number != note.live]
-
-    def _anchor(self, note: Note) -> int | None:
-        """The anchor, where it still stands: what was taken back is nothing to be held against."""
-        number = note.anchor
-        if number is None or note.versions[number].state not in ("live", "replaced"):
-            return None
-        return number if self.versions.has(number) else None
+        other, why = found
+        follows = self.versions.take_back(note.live, why, to=other)
+        if follows.number != other:
+            # Somebody else put another one live meanwhile: that is what they want.
+            self._follow_people()
+            return True
+        self._say("version", f"version {note.live} was taken back: {why}")
+        self._keep(model=follows.number, live=follows.number, decided=True)
+        return True
 
     @property
     def has_more(self) -> bool:
@@ -271,7 +248,7 @@ class Learner:
         made = self.versions.add(model, why, sessions=sessions, parent=self.state.model)
         self._models[made.number] = model
         self._keep(model=made.number, decided=False, **progress)
-        self._decide(made.number, self._gate())
+        self._decide(made.number)
         return self.versions.note().versions[made.number]
 
     def _read(self, numbers: Sequence[int]) -> tuple[RoundClicks, LaidOut | None] | None:
@@ -356,7 +333,7 @@ class Learner:
         progress["curve"] = tuple(curve.examination.tolist())
         return replace(learned, propensity=curve)
 
-    def _decide(self, number: int, gate: Gate | None) -> None:
+    def _decide(self, number: int) -> None:
         """Let a candidate go live, or say why not.
 
         One that was learned while somebody put another version live goes on from what they do not
@@ -366,12 +343,13 @@ class Learner:
         if self.state.decided:
             return
         if note.versions[number].state == "candidate":
-            verdict, said = self._compare(number, note, gate)
-            if verdict != "not worse":
+            contest = self._contest()
+            standing, said = contest.standing(number, note)
+            if standing != "not worse":
                 self.versions.refuse(number, said)
                 logger.info("version %d was refused: %s", number, said)
                 self._keep(decided=True)
-                if verdict == "surely worse":
+                if standing == "surely worse":
                     self._say("learner", f"version {number} was refused: {said}")
                     self._keep(model=note.live)
                 return
@@ -380,45 +358,12 @@ class Learner:
                 return
             logger.info("version %d is live: %s", number, said)
             self._keep(decided=True, live=number)
-            self._move_anchor(number, gate)
+            if contest.is_new_anchor(number, self.versions.note()):
+                self.versions.hold_against(number)
         self._keep(decided=True)
 
-    def _compare(self, number: int, note: Note, gate: Gate | None) -> tuple[str, str]:
-        """What held-out clicks say of a candidate: in one or two words, and in a sentence."""
-        if gate is None:
-            return "unknown", "no clicks are held out yet to compare by"
-        said = []
-        for other in dict.fromkeys([note.live, self._anchor(note) or note.live]):
-            try:
-                judged = self._judge(gate, number, other)
-            except DataError as error:
-                return "unknown", f"it cannot be compared with version {other}: {error}"
-            words = judged.said(f"version {other}")
-            if not judged.can_tell:
-                return "unknown", words
-            if judged.is_worse():
-                surely = judged.is_worse(SURE)
-                return "surely worse" if surely else "worse", f"worse {words}"
-            said.append(words)
-        return "not worse", f"not worse {'; '.join(said)}"
-
-    def _move_anchor(self, number: int, gate: Gate | None) -> None:
-        """Hold others against a version that has gone live, if it is clearly better."""
-        note = self.versions.note()
-        if gate is None or number != note.live or note.anchor == number:
-            return
-        anchor = self._anchor(note)
-        if anchor is not None:
-            try:
-                if not self._judge(gate, number, anchor).is_better():
-                    return
-            except DataError as error:
-                logger.error("version %d cannot be compared: %s", number, error)
-                return
-        self.versions.hold_against(number)
-
-    def _gate(self) -> Gate | None:
-        """The held-out clicks of the last rounds.
+    def _contest(self) -> VersionContest:
+        """The held-out clicks of the last rounds, which versions are compared by.
 
         All versions are compared by one curve, whichever is judged and also after a restart: that
         of the last rounds, which does not depend on what a candidate learned from them.
@@ -426,12 +371,8 @@ class Learner:
         curve = self._load(self.versions.note().live).propensity
         if curve is not None and len(self.state.curve) == curve.depth:
             curve = replace(curve, examination=np.array(self.state.curve), low=None, high=None)
-        return self._rounds.gate(self._held_out, curve, self.state.changed_at)
-
-    def _judge(self, gate: Gate, number: int, other: int) -> Judged:
-        """One version against another; a DataError where one of them cannot score what is there."""
-        ours, theirs = (self._load(each).predict(gate.dataset) for each in (number, other))
-        return gate.judge(ours, theirs)
+        gate = self._rounds.gate(self._held_out, curve, self.state.changed_at)
+        return VersionContest(self.versions, gate, self._load)
 
     def _load(self, number: int) -> Model:
         if number not in self._models:
@@ -463,27 +404,9 @@ class Learner:
         LearnerRecord(record.rounds, [*record.alarms, alarm]).write(self.versions.folder)
 
     def _record(self, found: RoundClicks) -> None:
-        now = time.time()
-        curve = self._load(self.state.model).propensity
-        worth = corrected_worth(found.log, curve)
         record = LearnerRecord.read(self.versions.folder)
-        made = Round(
-            time=now,
-            sessions=self.state.sessions,
-            clicks=self.state.clicks,
-            delay=max(now - found.latest, 0.0) if found.latest else 0.0,
-            version=self.versions.note().live,
-            worth=None if worth is None else worth.mean,
-            worth_low=None if worth is None else worth.low,
-            worth_high=None if worth is None else worth.high,
-        )
-        if curve is not None:
-            made = replace(
-                made,
-                examination=curve.examination.tolist(),
-                low=[] if curve.low is None else curve.low.tolist(),
-                high=[] if curve.high is None else _finite(curve.high),
-            )
+        curve = self._load(self.state.model).propensity
+        made = entry_of(found, curve, self.state, self.versions.note().live)
         LearnerRecord([*record.rounds, made], record.alarms).write(self.versions.folder)
 
 
@@ -497,8 +420,3 @@ def _rows_in(segments: ClosedSegments, number: int) -> int:
 
 def _curve(model: Model) -> tuple[float, ...]:
     return () if model.propensity is None else tuple(model.propensity.examination.tolist())
-
-
-def _finite(values: NDArray[np.float64]) -> list[float]:
-    """JSON has no infinity: an interval without an end ends far away."""
-    return [float(value) for value in np.minimum(values, MOST_EXAMINATION)]
