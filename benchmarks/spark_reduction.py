@@ -27,7 +27,8 @@ import pyarrow.parquet as pq
 
 from dualrank.data.click_log import ClickLog
 from dualrank.data.log.assembly import assemble
-from dualrank.data.log.engine import DuckDBEngine, Engine
+from dualrank.data.log.duckdb_engine import DuckDBEngine
+from dualrank.data.log.engine import Engine
 from dualrank.data.log.log_files import find_source
 from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.reduction import reduce_log

@@ -219,7 +219,7 @@ class _Reading:
             )
 
     def _of_duckdb(self) -> dict[str, Any]:
-        from dualrank.data.log.engine import MEMORY_LIMIT
+        from dualrank.data.log.duckdb_engine import MEMORY_LIMIT
 
         return {
             "events": self.events,

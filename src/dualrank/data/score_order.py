@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dualrank.data.log.engine import DuckDBEngine
+from dualrank.data.log.duckdb_engine import DuckDBEngine
 
 MEMORY = "400MB"
 ROWS_AT_ONCE = 1 << 17

@@ -17,7 +17,7 @@ registers, every click is taken for a session.
 
 from __future__ import annotations
 
-from dualrank.data.log.engine import DuckDBEngine
+from dualrank.data.log.duckdb_engine import DuckDBEngine
 from dualrank.data.log.ubi_account import IMPRESSION
 from dualrank.data.log.ubi_fields import OBJECT, POSITIONS, Fields
 from dualrank.errors import DataError

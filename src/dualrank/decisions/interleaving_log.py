@@ -20,13 +20,15 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.frames import is_frame, to_table
 from dualrank.data.log.assembly import assemble
 from dualrank.data.log.columns import Columns, find_columns
-from dualrank.data.log.engine import MEMORY_LIMIT, DuckDBEngine, Progress
+from dualrank.data.log.duckdb_engine import MEMORY_LIMIT, DuckDBEngine
+from dualrank.data.log.engine import Progress
 from dualrank.data.log.formats import PARQUET
 from dualrank.data.log.log_files import find_source
 from dualrank.data.log.log_options import LogOptions
+from dualrank.data.log.log_rows import NO_CONTEXT
 from dualrank.data.log.read_log import finish
 from dualrank.data.log.reading_report import ReadingReport
-from dualrank.data.log.reduction import NO_CONTEXT, reduce_log
+from dualrank.data.log.reduction import reduce_log
 from dualrank.data.log.saved import is_saved
 from dualrank.data.shards.sharded_log import is_sharded
 from dualrank.decisions.interleaving_events import holds_events, rows_of_events

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dualrank.data.feature_rows import FEATURES, GRADE, KEYS, columns_to_read
 from dualrank.data.log.log_files import URL
-from dualrank.data.log.reduction import id_as_text
+from dualrank.data.log.log_rows import id_as_text
 from dualrank.data.log.spark import SparkEngine, start_spark
 from dualrank.data.run_writing import COLUMNS, is_folder_of_parts, require_run_name
 from dualrank.errors import DataError, DualrankError, SettingsError

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from dualrank.data.log.engine import DuckDBEngine
+from dualrank.data.log.duckdb_engine import DuckDBEngine
 from dualrank.data.log.read_log import read_log
 from dualrank.data.log.scratch import LOCK, PREFIX, ScratchFolder
 
@@ -102,7 +102,7 @@ def test_a_reduction_says_how_far_it_is(clean):
 def test_nothing_is_printed_however_long_a_query_takes():
     """DuckDB would show a bar where it believes itself in a terminal."""
     code = (
-        "from dualrank.data.log.engine import DuckDBEngine\n"
+        "from dualrank.data.log.duckdb_engine import DuckDBEngine\n"
         "with DuckDBEngine() as engine:\n"
         "    found = dict(engine.rows('SELECT name, value FROM duckdb_settings()'))\n"
         "assert found['enable_progress_bar_print'] == 'false', found\n"

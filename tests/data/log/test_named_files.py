@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from dualrank.data.log.engine import DuckDBEngine
+from dualrank.data.log.duckdb_engine import DuckDBEngine
 from dualrank.data.log.read_log import read_log
 from dualrank.data.log.text_formats import _lines
 from dualrank.errors import DataError, SettingsError
@@ -186,7 +186,7 @@ def test_temporary_files_that_cannot_grow_end_in_a_sentence(tmp_path):
     """As on a full disk: no file may have more than some bytes."""
     code = """
 import resource
-from dualrank.data.log.engine import DuckDBEngine
+from dualrank.data.log.duckdb_engine import DuckDBEngine
 from dualrank.data.log.text_formats import _lines
 from dualrank.errors import DataError
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from dualrank.data.log.log_options import LogOptions
 
 if TYPE_CHECKING:
-    from dualrank.data.log.engine import DuckDBEngine
+    from dualrank.data.log.duckdb_engine import DuckDBEngine
     from dualrank.data.log.log_format import Source
 
 NOTHING = "__HIVE_DEFAULT_PARTITION__"

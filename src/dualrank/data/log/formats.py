@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dualrank.data.log.engine import DuckDBEngine
+from dualrank.data.log.duckdb_engine import DuckDBEngine
 from dualrank.data.log.log_format import LogFormat, Source
 from dualrank.data.log.text_formats import Csv, JsonLines
 

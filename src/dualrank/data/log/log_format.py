@@ -12,7 +12,7 @@ from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.reading_report import Problem
 
 if TYPE_CHECKING:
-    from dualrank.data.log.engine import DuckDBEngine
+    from dualrank.data.log.duckdb_engine import DuckDBEngine
 
 
 @dataclass(frozen=True)

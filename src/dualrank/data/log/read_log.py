@@ -15,7 +15,8 @@ from dualrank.data.log.added_days import read_days
 from dualrank.data.log.assembly import assemble
 from dualrank.data.log.columns import find_columns
 from dualrank.data.log.days import Day
-from dualrank.data.log.engine import MEMORY_LIMIT, DuckDBEngine, Progress
+from dualrank.data.log.duckdb_engine import MEMORY_LIMIT, DuckDBEngine
+from dualrank.data.log.engine import Progress
 from dualrank.data.log.features_join import point_to
 from dualrank.data.log.formats import PARQUET
 from dualrank.data.log.log_files import find_source

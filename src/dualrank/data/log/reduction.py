@@ -22,11 +22,12 @@ import pyarrow as pa
 
 from dualrank.data.click_log import PERIOD
 from dualrank.data.log.columns import Columns
-from dualrank.data.log.engine import Engine, Type, only_value
-from dualrank.data.log.event_amounts import amount, check_amounts, sums_of_amounts
-from dualrank.data.log.examples import MAX_DEPTH, changing, example_of
+from dualrank.data.log.engine import Engine, numbered, only_value
+from dualrank.data.log.event_amounts import check_amounts, sums_of_amounts
+from dualrank.data.log.log_judging import CLICKED, LogJudging
 from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.log_periods import cut
+from dualrank.data.log.log_rows import steady_columns, view_rows
 from dualrank.data.log.log_traffic import leave_out, top_clients
 from dualrank.data.log.reading_report import KINDS, Client, Problem, ReadingReport
 from dualrank.errors import DataError
@@ -34,8 +35,6 @@ from dualrank.sentences import shortened, start_of
 
 WORD = 62
 """Positions whose clicks one 64-bit number holds (two bits stay free for signs and overflow)."""
-
-NO_CONTEXT = "(none)"
 
 PARTS = 32
 """Into how many shards a log is cut that is fetched whole, so that they are numbered apart."""
@@ -115,7 +114,7 @@ def reduce_in_engine(
         raise DataError(
             f"{source}: max_client_share needs a column client_id (or another named as such)"
         )
-    _rows(engine, columns, options)
+    view_rows(engine, columns, options)
     check_amounts(engine, columns, source)
     words = 1
     while True:
@@ -125,69 +124,6 @@ def reduce_in_engine(
             break
         words = -(-deepest // WORD)
     return _Reduction(engine, columns, options, source, words, problems, shards).account()
-
-
-def _rows(engine: Engine, columns: Columns, options: LogOptions) -> None:
-    """The view `rows`: what the columns mean, as equal types, NULL where they mean nothing."""
-    types = engine.types("log")
-    position, clicked = (engine.quote(columns[name]) for name in ("position", "clicked"))
-    if types[columns["position"]] == "integer":
-        whole = position
-    else:
-        number = f"TRY_CAST({position} AS DOUBLE)"
-        whole = (
-            f"CASE WHEN {number} = floor({number}) AND abs({number}) < 1e9 "
-            f"THEN CAST({number} AS INTEGER) END"
-        )
-    if types[columns["clicked"]] == "boolean":
-        click = clicked
-    elif types[columns["clicked"]] in ("integer", "number"):
-        click = f"CASE WHEN {clicked} = 1 THEN TRUE WHEN {clicked} = 0 THEN FALSE END"
-    else:
-        text = f"lower(CAST({clicked} AS STRING))"
-        click = (
-            f"CASE WHEN {text} IN ('1', 'true', 't', '1.0') THEN TRUE "
-            f"WHEN {text} IN ('0', 'false', 'f', '0.0') THEN FALSE END"
-        )
-    first, last = options.first, options.first + MAX_DEPTH - 1
-    selected = {
-        "session": engine.quote(columns["session_id"]),
-        "query": id_as_text(engine.quote(columns["query_id"]), types[columns["query_id"]]),
-        "document": id_as_text(engine.quote(columns["doc_id"]), types[columns["doc_id"]]),
-        "position": position,
-        "place": f"CASE WHEN {whole} BETWEEN {first} AND {last} "
-        f"THEN CAST({whole} - {first - 1} AS INTEGER) END",
-        "clicked": clicked,
-        "click": click,
-    }
-    for number_of, context in enumerate(columns.contexts):
-        text = f"CAST({engine.quote(context)} AS STRING)"
-        selected[f"context_{number_of}"] = f"coalesce({text}, '{NO_CONTEXT}')"
-    if "client_id" in columns:
-        selected["client"] = f"CAST({engine.quote(columns['client_id'])} AS STRING)"
-    if "timestamp" in columns:
-        name = columns["timestamp"]
-        seconds = engine.seconds(engine.quote(name), types[name])
-        # No time is infinite; a nan is larger than every number.
-        selected["time"] = f"CASE WHEN abs({seconds}) < 1e18 THEN {seconds} END"
-        selected["written_time"] = f"CAST({engine.quote(name)} AS STRING)"
-    for number_of, name in enumerate(columns.events.values()):
-        selected[f"amount_{number_of}"] = amount(engine.quote(name), types[name])
-        selected[f"written_{number_of}"] = f"CAST({engine.quote(name)} AS STRING)"
-    engine.view(
-        "rows", "SELECT " + ", ".join(f"{v} AS {k}" for k, v in selected.items()) + " FROM log"
-    )
-
-
-def id_as_text(column: str, kind: Type) -> str:
-    """An id as text; a whole number that became a float beside a missing value is written whole."""
-    text = f"CAST({column} AS STRING)"
-    if kind != "number":
-        return text
-    whole = f"{column} = floor({column}) AND abs({column}) < {2**53}"
-    number = f"CAST(TRY_CAST({column} AS BIGINT) AS STRING)"
-    missing = f"isnan(CAST({column} AS DOUBLE))"
-    return f"CASE WHEN {missing} THEN NULL WHEN {whole} THEN {number} ELSE {text} END"
 
 
 def _sessions(engine: Engine, columns: Columns, words: int) -> None:
@@ -204,11 +140,11 @@ def _sessions(engine: Engine, columns: Columns, words: int) -> None:
         within = f"click AND place > {word * WORD} AND place <= {(word + 1) * WORD}"
         bit = engine.bit(f"place - {word * WORD + 1}")
         wanted.append(f"coalesce(bit_or(CASE WHEN {within} THEN {bit} END), 0) AS clicks_{word}")
-    for name in _grouped(columns):
+    for name in steady_columns(columns):
         wanted += [f"min({name}) AS {name}", f"min({name}) <> max({name}) AS several_{name}"]
     if "timestamp" in columns:
         wanted.append("min(time) AS time")
-    others = "".join(f", {name}" for name in _grouped(columns))
+    others = "".join(f", {name}" for name in steady_columns(columns))
     others += ", time" if "timestamp" in columns else ""
     engine.keep(
         "sessions",
@@ -218,7 +154,7 @@ def _sessions(engine: Engine, columns: Columns, words: int) -> None:
     engine.keep(
         "lists",
         "SELECT one, two, min(session) AS session, min(row_count) AS row_count, "
-        f"count(*) AS sessions, {_CLICKED} AS clicked FROM sessions "
+        f"count(*) AS sessions, {CLICKED} AS clicked FROM sessions "
         "WHERE session IS NOT NULL GROUP BY one, two",
     )
     engine.keep(
@@ -227,65 +163,6 @@ def _sessions(engine: Engine, columns: Columns, words: int) -> None:
         "CAST(r.position AS STRING) AS position, CAST(r.clicked AS STRING) AS clicked "
         "FROM rows r JOIN lists l ON r.session = l.session",
     )
-
-
-def numbered(*order: str) -> str:
-    """The number of a row among those of its shard, from 0, in an order that leaves no choice."""
-    return (
-        f"CAST(row_number() OVER (PARTITION BY shard ORDER BY {', '.join(order)}) - 1 AS INTEGER)"
-    )
-
-
-_CLICKED = "count(CASE WHEN click_count > 0 THEN 1 END)"
-"""How many of some sessions have a click."""
-
-
-def _grouped(columns: Columns) -> list[str]:
-    """What must not change within a session."""
-    names = [f"context_{number}" for number in range(len(columns.contexts))]
-    return [*names, "client"] if "client_id" in columns else names
-
-
-# Of each list its query, if it has one, and whether it is obviously right; to look at every list
-# closely costs several times as much. (The least and the greatest query would tell as well whether
-# there are two; but Spark sorts all rows where it aggregates texts.)
-_FIRST_LOOK = """
-    SELECT l.*, s.query, coalesce(s.sound, FALSE) AS sound FROM lists l LEFT JOIN (
-        SELECT session, query, count(*) AS row_count,
-            query IS NOT NULL AND count(*) = max(place) AND count(*) = {places}
-            AND count(*) = count(DISTINCT document) AND count(*) = count(click) AS sound
-        FROM displayed GROUP BY session, query
-    ) s ON l.session = s.session AND l.row_count = s.row_count
-"""
-
-# Of the rows of one list, repeated rows merged: what is wrong with them, in the order of `KINDS`.
-_FLAWS = """
-    SELECT session,
-        bool_or(query IS NULL OR document IS NULL OR unclicked OR (nowhere AND NOT click))
-            OR count(place) + count(unread) = 0 AS missing_value,
-        bool_or(unread IS NOT NULL AND NOT zero) AS bad_position,
-        bool_or(zero) AS zero_based,
-        max(place) > count(DISTINCT place) AS gap,
-        count(place) > count(DISTINCT place) AS same_position,
-        count(place) > count(DISTINCT CASE WHEN place IS NOT NULL THEN document END)
-            AS same_document,
-        bool_or(misclicked) AS bad_click,
-        count(DISTINCT query) > 1 AS several_queries,
-        bool_or(nowhere AND click) AS not_displayed,
-        max(times) > 1 AS repeated_row
-    FROM (
-        SELECT session, query, document, place, unread, count(*) AS times,
-               place IS NULL AND unread IS NULL AS nowhere,
-               coalesce(TRY_CAST(unread AS DOUBLE) = 0, FALSE) AS zero,
-               coalesce(bool_or(click), FALSE) AS click,
-               bool_or(clicked IS NULL) AS unclicked,
-               bool_or(clicked IS NOT NULL AND click IS NULL) AS misclicked
-        FROM (SELECT *, CASE WHEN place IS NULL THEN position END AS unread
-              FROM displayed WHERE session IN (SELECT session FROM seen WHERE NOT sound))
-        GROUP BY session, query, document, place, unread
-    )
-    GROUP BY session
-"""
 
 
 class _Reduction:
@@ -307,7 +184,9 @@ class _Reduction:
         # A log may have periods of its own, as a context.
         own = PERIOD in columns.contexts
         self.timed = "timestamp" in columns and options.periods > 1 and not own
-        self.problems = {problem.kind: problem for problem in problems}
+        self.judging = LogJudging(
+            engine, columns, options, words, shards or PARTS, self.timed, problems
+        )
         self.stray = sum(
             p.count for p in problems if p.treatment != "noted" and KINDS[p.kind].unit == "clicks"
         )
@@ -315,9 +194,9 @@ class _Reduction:
     def account(self) -> Account:
         """Everything, in the order in which one thing needs the other."""
         found = self._totals()
-        self._judge_lists()
-        faults = self._judge_sessions()
-        bad, bad_clicked = self._count_bad(faults)
+        self.judging.judge_lists()
+        faults = self.judging.judge_sessions()
+        bad, bad_clicked = self.judging.count_bad(faults)
         clients: tuple[Client, ...] = ()
         if "client_id" in self.columns:
             clients = top_clients(self.engine, self.options, found)
@@ -329,13 +208,14 @@ class _Reduction:
         self._keep_happened(faults, filters, edges)
         kept = only_value(self.engine, "SELECT coalesce(sum(sessions), 0) FROM happened")
         self._keep_shown()
+        problems = self.judging.problems
         report = ReadingReport(
             source=self.source,
             rows=found["rows"],
             sessions=found["sessions"],
             kept=int(kept),
             clicks=found["clicks"],
-            problems=tuple(self.problems[kind] for kind in KINDS if kind in self.problems),
+            problems=tuple(problems[kind] for kind in KINDS if kind in problems),
             filtered={name: count for name, (_, count) in filters.items()},
             clients=clients,
             bad=bad,
@@ -394,133 +274,13 @@ class _Reduction:
                 f"{shortened(row['query'])} at "
                 f"position {start_of(str(row['position']), 24)}"
             )
-            self._found("no_session", int(totals["no_session"]), example)
+            self.judging.add("no_session", int(totals["no_session"]), example)
         return {
             "rows": rows,
             "sessions": int(totals["sessions"]),
             "clicks": int(totals["clicks"]) + self.stray,
             "clicked": int(totals["clicked"]),
         }
-
-    def _found(self, kind: str, count: int, example: str, clicked: int | None = None) -> None:
-        self.problems[kind] = Problem(kind, count, example, clicked)
-
-    def _judge_lists(self) -> None:
-        """`judged`: of every distinct list, whether its sessions are dropped, or lose something."""
-        looked_for = _FLAWS.replace("AS gap", "AS partial_list") if self.options.partial else _FLAWS
-        flaws = [name for name in KINDS if f"AS {name}" in looked_for]
-        distinct = f"bit_count(bit_or({self.engine.bit('place - 1')}))"
-        places = distinct if self.words == 1 else "count(DISTINCT place)"
-        self.engine.keep("seen", _FIRST_LOOK.format(places=places))
-        self.engine.keep("flawed", looked_for)
-        # A session over two queries has two lists; what that does to positions is not news.
-        # Likewise a position that cannot be read leaves a gap, and so may one that is there twice.
-        elsewhere = (
-            "several_queries OR bad_position OR zero_based OR missing_value OR same_position"
-        )
-        unless = {
-            "gap": elsewhere,
-            "partial_list": elsewhere,
-            "same_position": "several_queries",
-            "same_document": "several_queries OR missing_value",
-        }
-        flags = ", ".join(
-            f"coalesce({name}, FALSE) AND NOT coalesce({unless[name]}, FALSE) AS {name}"
-            if name in unless
-            else f"coalesce({name}, FALSE) AS {name}"
-            for name in flaws
-        )
-        dropped = " OR ".join(name for name in flaws if KINDS[name].treatment == "dropped")
-        lossy = " OR ".join(name for name in flaws if KINDS[name].treatment != "noted")
-        shard = self.engine.shard("s.query", self.shards or PARTS)
-        self.engine.keep(
-            "judged",
-            f"SELECT *, {numbered('session')} AS list, {dropped} AS dropped, {lossy} AS lossy FROM "
-            f"(SELECT {shard} AS shard, one, two, s.session, sessions, clicked, {flags} "
-            "FROM seen s LEFT JOIN flawed f ON s.session = f.session)",
-        )
-        counts = ", ".join(
-            f"sum(CASE WHEN {name} THEN sessions END) AS {name}, "
-            f"sum(CASE WHEN {name} THEN clicked END) AS clicked_{name}"
-            for name in flaws
-        )
-        (found,) = self.engine.fetch(f"SELECT {counts} FROM judged").to_pylist()
-        for name in flaws:
-            if found[name]:
-                count, clicked = int(found[name]), int(found[f"clicked_{name}"])
-                self._found(name, count, self._example(name), clicked)
-
-    def _example(self, kind: str) -> str:
-        rows = self.engine.fetch(
-            "SELECT session, query, document, position, clicked, place, click FROM displayed "
-            f"WHERE session = (SELECT min(session) FROM judged WHERE {kind}) "
-            "ORDER BY TRY_CAST(position AS DOUBLE), document, query, clicked"
-        ).to_pylist()
-        return example_of(kind, rows[0]["session"], rows, self.options.first)
-
-    def _judge_sessions(self) -> str:
-        """The condition under which a session itself, rather than its list, is dropped."""
-        conditions = {}
-        contexts = [f"several_context_{i}" for i in range(len(self.columns.contexts))]
-        if contexts:
-            conditions["several_contexts"] = " OR ".join(contexts)
-        if "client_id" in self.columns:
-            conditions["several_clients"] = "several_client"
-        if self.timed:
-            conditions["no_time"] = "time IS NULL"
-        for kind, condition in list(conditions.items()):
-            where = f"session IS NOT NULL AND ({condition})"
-            (found,) = self.engine.fetch(
-                "SELECT count(session) AS sessions, "
-                f"count(CASE WHEN {where} THEN 1 END) AS bad, "
-                f"count(CASE WHEN {where} AND click_count > 0 THEN 1 END) AS clicked FROM sessions"
-            ).to_pylist()
-            if not found["bad"]:
-                continue
-            if kind == "no_time" and found["bad"] == found["sessions"]:
-                # A column that holds no times at all says nothing against the sessions.
-                self._found("no_times", found["bad"], self._time_example(where))
-                del conditions[kind]
-            elif kind == "no_time":
-                self._found(kind, found["bad"], self._time_example(where), found["clicked"])
-            else:
-                self._found(kind, found["bad"], self._changing_example(where), found["clicked"])
-        return " OR ".join(f"coalesce({c}, FALSE)" for c in conditions.values()) or "FALSE"
-
-    def _time_example(self, where: str) -> str:
-        row = self.engine.fetch(
-            "SELECT session, written_time FROM rows WHERE session = "
-            f"(SELECT min(session) FROM sessions WHERE {where}) "
-            "ORDER BY written_time NULLS LAST LIMIT 1"
-        ).to_pylist()[0]
-        return f"session {shortened(row['session'])} has timestamp {shortened(row['written_time'])}"
-
-    def _changing_example(self, where: str) -> str:
-        named = dict(zip(_grouped(self.columns), (*self.columns.contexts, "client"), strict=False))
-        rows = self.engine.fetch(
-            f"SELECT session, {', '.join(named)} FROM rows WHERE session = "
-            f"(SELECT min(session) FROM sessions WHERE {where})"
-        ).to_pylist()
-        for column, name in named.items():
-            values = sorted({row[column] for row in rows if row[column] is not None})
-            if len(values) > 1 and (column == "client") == ("several_client" in where):
-                return changing(rows[0]["session"], name, values)
-        return f"such as session {shortened(rows[0]['session'])}"
-
-    def _count_bad(self, faults: str) -> tuple[int, int]:
-        """Sessions that lose something, and those of them with a click."""
-        if faults == "FALSE":
-            bad = (
-                "SELECT sum(sessions) AS sessions, sum(clicked) AS clicked FROM judged WHERE lossy"
-            )
-        else:
-            bad = (
-                f"SELECT count(*) AS sessions, {_CLICKED} AS clicked FROM sessions s "
-                "JOIN judged j ON s.one = j.one AND s.two = j.two "
-                f"WHERE s.session IS NOT NULL AND (j.lossy OR {faults})"
-            )
-        (found,) = self.engine.fetch(bad).to_pylist()
-        return int(found["sessions"] or 0), int(found["clicked"] or 0)
 
     def _keep_happened(
         self, faults: str, filters: dict[str, tuple[str, int]], edges: Sequence[float]

@@ -10,7 +10,7 @@ from itertools import chain, islice
 import duckdb
 import pyarrow as pa
 
-from dualrank.data.log.engine import DuckDBEngine
+from dualrank.data.log.duckdb_engine import DuckDBEngine
 from dualrank.data.log.log_format import LogFormat, Source
 from dualrank.errors import DataError
 from dualrank.sentences import shortened

@@ -21,7 +21,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dualrank.data.log.columns import REQUIRED, Columns
-from dualrank.data.log.engine import DuckDBEngine, only_value
+from dualrank.data.log.duckdb_engine import DuckDBEngine
+from dualrank.data.log.engine import only_value
 from dualrank.data.log.log_format import LogFormat, Source
 from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.reading_report import Problem

@@ -6,7 +6,7 @@ The clicks of sessions, those that are ignored and those repeated add up to the 
 
 from __future__ import annotations
 
-from dualrank.data.log.engine import DuckDBEngine
+from dualrank.data.log.duckdb_engine import DuckDBEngine
 from dualrank.data.log.reading_report import Problem
 from dualrank.sentences import listed, shortened
 

@@ -18,8 +18,8 @@ from dualrank.data.catalogue import Catalogue
 from dualrank.data.feature_rows import FEATURES, GRADE, KEYS, FeatureRows, columns_to_read
 from dualrank.data.index_columns import called_like_numbering, say_left_out, unread
 from dualrank.data.log.assembly import catalogue_in_order
-from dualrank.data.log.engine import Engine, only_value
-from dualrank.data.log.reduction import id_as_text, numbered
+from dualrank.data.log.engine import Engine, numbered, only_value
+from dualrank.data.log.log_rows import id_as_text
 from dualrank.errors import DataError
 from dualrank.sentences import document_of
 

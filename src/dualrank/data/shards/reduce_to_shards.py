@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dualrank.data.features import is_parquet, read_features
-from dualrank.data.log.engine import MEMORY_LIMIT, DuckDBEngine, Progress
+from dualrank.data.log.duckdb_engine import MEMORY_LIMIT, DuckDBEngine
+from dualrank.data.log.engine import Progress
 from dualrank.data.log.formats import PARQUET
 from dualrank.data.log.log_files import find_source
 from dualrank.data.log.log_format import Source
