@@ -124,11 +124,11 @@ def dbn_iteration(counts: ChainCounts, iterations: int = 10) -> float:
 
 def pyclick_iteration(kind: str, log: ClickLog, count: int) -> float:
     """Seconds per session of one iteration of PyClick."""
-    from pyclick.click_models.DBN import DBN  # type: ignore[import-not-found]
-    from pyclick.click_models.Inference import EMInference  # type: ignore[import-not-found]
-    from pyclick.click_models.UBM import UBM  # type: ignore[import-not-found]
-    from pyclick.search_session.SearchResult import SearchResult  # type: ignore[import-not-found]
-    from pyclick.search_session.SearchSession import SearchSession  # type: ignore[import-not-found]
+    from pyclick.click_models.DBN import DBN
+    from pyclick.click_models.Inference import EMInference
+    from pyclick.click_models.UBM import UBM
+    from pyclick.search_session.SearchResult import SearchResult
+    from pyclick.search_session.SearchSession import SearchSession
 
     part = single_sessions(log, count)
     sessions = []
@@ -207,16 +207,16 @@ def against_clax(kind: str, sessions: int, epochs: int = 25) -> bool:
     CLAX has the settings of its README (AdamW at 0.003, batches of 512) and no cost for reading
     data. Its time is that of its training steps alone, ours is all of `fit`.
     """
-    import jax.numpy as jnp  # type: ignore[import-not-found]
-    from clax import Trainer  # type: ignore[import-not-found]
-    from clax.metrics import Average, MultiMetric  # type: ignore[import-not-found]
-    from clax.models import (  # type: ignore[import-not-found]
+    import jax.numpy as jnp
+    from clax import Trainer
+    from clax.metrics import Average, MultiMetric
+    from clax.models import (
         DynamicBayesianNetwork,
         PositionBasedModel,
         UserBrowsingModel,
     )
-    from flax import nnx  # type: ignore[import-not-found]
-    from optax import adamw  # type: ignore[import-not-found]
+    from flax import nnx
+    from optax import adamw
 
     lists = head_queries(1_000, 5)
     whole = sampled_log(lists, sessions, "ubm" if kind == "ubm" else "dbn")
@@ -235,7 +235,7 @@ def against_clax(kind: str, sessions: int, epochs: int = 25) -> bool:
     peer, trainer = makers[kind](), Trainer(adamw(0.003))
     optimizer = nnx.ModelAndOptimizer(peer, trainer.optimizer)
     metrics = MultiMetric({"loss": Average("loss")})
-    whole = next(clax_batches(test, test.sessions, np.random.default_rng(1)))
+    tested = next(clax_batches(test, test.sessions, np.random.default_rng(1)))
     loss = nnx.jit(lambda m, batch: m.compute_loss(batch).mean())
     rng = np.random.default_rng(0)
     warm = next(clax_batches(train, 512, rng))
@@ -246,7 +246,7 @@ def against_clax(kind: str, sessions: int, epochs: int = 25) -> bool:
         start = time.perf_counter()
         for batch in batches:
             trainer._train_step(peer, optimizer, metrics, batch)
-        value = -DEPTH * float(loss(peer, whole))
+        value = -DEPTH * float(loss(peer, tested))
         theirs += time.perf_counter() - start
         if value > best:
             best, time_of_best = value, theirs

@@ -35,7 +35,7 @@ def errors(rare: int, eta: float, spread: float, seed: int) -> np.ndarray:
     clicks = [rng.binomial(n[:, None], of * relevance) for n, of in zip(counts, rho, strict=True)]
     batch = Batch(
         np.arange(2 * LISTS * DEPTH, dtype=np.int32).reshape(-1, DEPTH),
-        np.concatenate(clicks).astype(float),  # type: ignore[arg-type]
+        np.concatenate(clicks).astype(float),
         FREQUENT + rare,
         contexts=np.repeat(np.array([0, 1], dtype=np.int32), LISTS),
     )

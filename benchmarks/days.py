@@ -214,8 +214,8 @@ def changing_users(args: argparse.Namespace) -> bool:
     print(f"{args.method}, η from 0.5 to 1.5 before day {step + 1}; {args.seeds} seeds, mean ± sd")
     for what, place in (("nDCG@10, unseen", 0), ("nDCG@10, first season", 1), ("worst weight", 2)):
         print(f"{what:<24}" + "".join(f"{column:>18}" for column in columns))
-        for name, values in found.items():
-            chosen = np.array(values)[:, place::3]
+        for name, every in found.items():
+            chosen = np.array(every)[:, place::3]
             spread = chosen.std(axis=0, ddof=1) if len(chosen) > 1 else 0 * chosen[0]
             cells = zip(chosen.mean(axis=0), spread, strict=True)
             print(f"{name:<24}" + "".join(f"{mean:>10.4f} ± {sd:.4f}" for mean, sd in cells))

@@ -90,8 +90,9 @@ def equal(one: ClickLog, other: ClickLog) -> bool:
     names = ("list_of", "clicks", "counts")
     same = [np.array_equal(getattr(one, name), getattr(other, name)) for name in names]
     same.append(np.array_equal(one.lists.documents, other.lists.documents))
-    names = [log.catalogue.doc_ids for log in (one, other) if log.catalogue is not None]
-    same.append(len(names) == 2 and np.array_equal(*names))
+    assert one.catalogue is not None
+    assert other.catalogue is not None
+    same.append(np.array_equal(one.catalogue.doc_ids, other.catalogue.doc_ids))
     return all(same)
 
 

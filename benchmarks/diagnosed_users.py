@@ -7,8 +7,6 @@ the point warned or failed.
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 
 from dualrank.clicks.sampling import sample_log
@@ -56,4 +54,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

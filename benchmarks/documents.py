@@ -85,7 +85,7 @@ def features(root: Path, folder: Path) -> bool:
         "\n".join(json.dumps({"query_id": str(i), "query": q}) for i, q in enumerate(asked))
     )
     words = ("features", pages, queries, "--candidates", CANDIDATES, "--jobs", 2, "--json")
-    command = [sys.executable, "-m", "dualrank", *map(str, words), "--out", folder / "f.parquet"]
+    command = [sys.executable, "-m", "dualrank", *map(str, words), "--out", f"{folder}/f.parquet"]
     started = time.perf_counter()
     result = subprocess.run(command, check=True, capture_output=True, text=True)
     wall = time.perf_counter() - started

@@ -182,7 +182,7 @@ def one_seed(
 
 def table(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     """Of every estimator: error, coverage, and how often a clear sign is right."""
-    lines = []
+    lines = list[tuple[str, ...]]()
     truths = np.array([row["truth"] for row in rows])
     plain = _mse(rows, "ips")
     for name in ESTIMATORS:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import pytrec_eval
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from benchmarks.timing import seconds
 from dualrank.data.dataset import Dataset

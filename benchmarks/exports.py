@@ -16,6 +16,7 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +62,7 @@ def train(ranker: RankerSettings, scaling: str, data: Dataset) -> dr.Model:
     lists = dr.top_lists(plain, plain.features[:, 0], 10)
     rng = np.random.default_rng(0)
     log = dr.sample_log(plain, lists, dr.PositionBasedUser(), 20_000, rng)
-    steps = {} if ranker.makes.at_once else {"steps": 100}
+    steps: dict[str, Any] = {} if ranker.makes.at_once else {"steps": 100}
     return dr.fit(
         log, data, method="naive", ranker=ranker, scaling=scaling, validation=0.0, **steps
     )

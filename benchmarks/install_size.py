@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
 
 EXTRAS = ("charts", "pages", "onnx", "tensorboard", "chinese")
 
@@ -42,7 +43,7 @@ def closure(name: str, extras: tuple[str, ...] = ()) -> set[str]:
 def megabytes(packages: set[str]) -> float:
     """The size of their files."""
     files = {
-        path.locate()
+        Path(path.locate())
         for package in packages
         for path in distribution(package).files or ()
         if path.suffix != ".pyc"

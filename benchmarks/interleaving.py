@@ -311,7 +311,7 @@ def wrong(each: Served, users: str, sessions: int, rng: np.random.Generator) -> 
     days = days_of(values, DAYS, query)
     return [
         (sign_test(values).p_value or 0) <= LEVEL,
-        (sign_test(sums).p_value or 0) <= LEVEL,
+        (sign_test(sums.astype(np.float64)).p_value or 0) <= LEVEL,
         permutation(values, query, rng) <= LEVEL,
         decided(days, None) > 0,
         decided(days, sessions) > 0,

@@ -92,8 +92,8 @@ def gradient_difference(features: torch.Tensor, log: ClickLog) -> float:
     rows = np.repeat(np.arange(len(log.counts)), log.counts)
     shown = log.lists.documents
     batches = (
-        Batch(shown[log.list_of[rows]], log.clicks[rows].astype(np.float64), len(rows)),  # type: ignore[arg-type]
-        Batch(shown, log.clicks_per_list.astype(np.float64), log.sessions),  # type: ignore[arg-type]
+        Batch(shown[log.list_of[rows]], log.clicks[rows].astype(np.float64), len(rows)),
+        Batch(shown, log.clicks_per_list.astype(np.float64), log.sessions),
     )
     settings = TrainingSettings(
         batch_size=len(rows), gradient_clip=1e9, learning_rate=1.0, device="cpu"

@@ -62,8 +62,8 @@ def make(folder: Path, lists: int, documents: int, shards: int) -> None:
             )
             print(f"wrote shard {number + 1} of {shards}", file=sys.stderr)
         sessions = lists // shards * shards
-        account = {"rows": DEPTH * sessions, "sessions": sessions, "kept": sessions, "clicks": 0}
-        writer.finish(ReadingReport("made for this benchmark", **account))
+        rows = DEPTH * sessions
+        writer.finish(ReadingReport("made for this benchmark", rows, sessions, sessions, 0))
 
 
 def _shard(rng: np.random.Generator, lists: int, queries: int, number: int) -> ClickLog:
@@ -180,7 +180,9 @@ def _memory(what: str, folder: Path) -> float:
     return total / GIBIBYTE
 
 
-def run(folder: Path, part: str, limit: float | None = None, workers: int = 1) -> list[dict]:
+def run(
+    folder: Path, part: str, limit: float | None = None, workers: int = 1
+) -> list[dict[str, float]]:
     """A part of this benchmark in a process of its own, or several."""
     words = ["-m", "benchmarks.mapped_training", str(folder), "--part", part]
     if workers > 1:

@@ -52,6 +52,7 @@ class Dropout(DualLearning):
     def signal(self, scores: Tensor, shown: Shown) -> Signal:
         """The mean over lists with and without the position."""
         weighted = super().signal(scores, shown)
+        assert weighted.targets is not None
         targets = (shown.labels + weighted.targets) / 2
         return softmax_signal(scores, targets, shown, weighted.evidence)
 

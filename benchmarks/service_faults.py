@@ -55,6 +55,7 @@ class Process:
                 [sys.executable, *start, *words], stdout=out, stderr=errors, text=True
             )
         if words[0] == "serve":
+            assert self.process.stdout is not None
             lines = [""]
             while lines[-1] != "}\n":
                 lines.append(self.process.stdout.readline())

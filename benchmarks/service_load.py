@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -157,11 +158,15 @@ def beside_nothing(empty: int, asked: int, bodies: list[bytes]) -> tuple[np.ndar
     """Seconds of requests to both ports, in blocks that alternate."""
     both: tuple[list[float], list[float]] = ([], [])
     clients = Client(empty), Client(asked)
+
+    def ask(client: Client, i: int) -> object:
+        return client.send("/rank", bodies[i % BODIES])
+
     for client in clients:
-        timed(100, lambda i, client=client: client.send("/rank", bodies[i % BODIES]))
+        timed(100, partial(ask, client))
     for _ in range(BLOCKS):
         for client, found in zip(clients, both, strict=True):
-            found += timed(PER_BLOCK, lambda i, c=client: c.send("/rank", bodies[i % BODIES]))
+            found += timed(PER_BLOCK, partial(ask, client))
     return np.array(both[0]), np.array(both[1])
 
 

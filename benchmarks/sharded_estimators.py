@@ -42,6 +42,7 @@ from dualrank.data.shards.splitting import write_shards
 from dualrank.data.shards.whole_shards import bytes_of
 from dualrank.diagnostics.diagnosis import diagnose
 from dualrank.propensity.estimators import estimate
+from dualrank.propensity.grouped_parts import grouped_clicks
 
 CANDIDATES, RANKINGS, DEPTH, SHARDS = 20, 3, 10, 16
 AT_ONCE = 500_000
@@ -122,7 +123,7 @@ def estimated(method: str) -> Callable[[LogParts], dict[str, float]]:
 
     def task(parts: LogParts) -> dict[str, float]:
         with measured() as found:
-            estimate(parts, method)
+            estimate(grouped_clicks(parts), method)
         return found
 
     return task

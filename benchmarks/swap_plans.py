@@ -163,7 +163,7 @@ def main() -> int:
                 assert curve.high is not None
                 truth = user.examination(curve.depth) / user.examination(1)
                 run = {
-                    "sessions": design.sessions,
+                    "sessions": np.array(design.sessions),
                     "planned": np.log1p(design.reached[1:]),
                     "achieved": np.log(curve.high / curve.examination)[1:],
                     "error": np.log(curve.examination / truth)[1:],

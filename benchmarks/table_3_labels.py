@@ -39,6 +39,7 @@ from dualrank.data.scaling import Scaler
 from dualrank.evaluation.click_check import hold_out
 from dualrank.learning import Labelled, Loop
 from dualrank.learning.extracted_relevance import scaled_to_clicks
+from dualrank.learning.validation import Measure
 from dualrank.rankers import Ranker, Shown, Signal
 from dualrank.reproduce.search_engine import (
     DEPTH,
@@ -90,6 +91,10 @@ class Steps:
         feedback = Labelled(lists, self.labels, once, ground=self.ground)
         self._shown = feedback.everything(1, np.random.default_rng(0)).to(torch.device("cpu"))
 
+    def measuring(self, ranker: Ranker) -> Measure:
+        """What observes a ranker as it learns."""
+        return lambda: self.measure(ranker)
+
     def measure(self, ranker: Ranker) -> list[float]:
         """Both yardsticks, and nDCG@10 on test queries."""
         lists = self.held_out.lists
@@ -114,6 +119,10 @@ class Steps:
     def value(self, measured: list[float]) -> float:
         """Nothing is kept on the way."""
         return measured[0]
+
+    def doubt(self, measured: list[float], other: list[float]) -> float:
+        """None is known."""
+        return 0.0
 
     def kept(self) -> list[float]:
         """nDCG@10 of the steps that are the best by each yardstick, and that of shown pages."""

@@ -59,11 +59,13 @@ def ours(method: str, ranker: RankerSettings) -> Callable[[Data, int], Learned]:
     """A method of dualrank as it is, with its own defaults."""
 
     def learn(data: Data, seed: int) -> Learned:
-        known = {"method": "ipw", "propensity": data.truth} if method == "truth" else {}
+        known: dict[str, Any] = {"method": method}
+        if method == "truth":
+            known = {"method": "ipw", "propensity": data.truth}
         model = dr.fit(
             data.log,
             data.train,
-            **({"method": method} | known),
+            **known,
             ranker=ranker,
             validation=HELD_OUT,
             seed=seed,
@@ -115,7 +117,7 @@ def by_lightgbm(
     )
     booster = lightgbm.train(settings, dataset, rounds)
     curve = np.exp(_bias_factors(lines)) if position else None
-    return booster.predict(data.test.features), curve
+    return np.asarray(booster.predict(data.test.features)), curve
 
 
 class _Lines:
@@ -271,7 +273,9 @@ def main() -> None:
                 missing = [
                     each for each in asked.learners.split(",") if (log, each, seed) not in done
                 ]
-                data = data_of(scenario, where, seed, asked.world) if missing else None
+                if not missing:
+                    continue
+                data = data_of(scenario, where, seed, asked.world)
                 for learner in missing:
                     runs.append({"log": log, **run(learner, data, seed)})
                     print(json.dumps(runs[-1]), flush=True)

@@ -42,6 +42,7 @@ from dualrank.corrections.likelihood import Likelihood
 from dualrank.data.click_log import ClickLog
 from dualrank.learning import LoggedClicks, Loop
 from dualrank.rankers.grown_tree import FIXED, Grower
+from dualrank.rankers.trees import TreeRanker
 
 TREES = dr.Trees(feature_share=1.0, shrinkage=0.0, least_evidence=1e-3)
 SETTINGS = dr.TrainingSettings(device="cpu")
@@ -85,6 +86,7 @@ def same_slopes(loop: Loop) -> Callable[[], object]:
     slope, curvature = (each.numpy() for each in ranker.evidence(shown, signal))
     settings = {**FIXED, **TREES.growing(0.05), "num_threads": 1}
     growing = []
+    assert isinstance(ranker, TreeRanker)
     for half in ranker._halves:
         rows = lightgbm.Dataset(half.features, params=settings).construct()
         growing.append(
