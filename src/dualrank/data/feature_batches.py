@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -180,7 +180,8 @@ class ShardedFeatures:
 
     def batches(self) -> Iterator[FeatureBatch]:
         """Shard by shard."""
-        for shard in self._log.shards:
+        # Of a shard that is opened anew nothing stays mapped when the next one comes.
+        for shard in map(replace, self._log.shards):
             shard.verify()
             matrix, start = shard.dataset.features, 0
             for names in shard.names():

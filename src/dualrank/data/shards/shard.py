@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -178,7 +179,7 @@ class Shard:
         """`query_id` and `doc_id` of every document, in the order of the features."""
         path, rows = self.folder / NAMES, 0
         try:
-            with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
+            with pa.memory_map(os.fsencode(path)) as file, pa.ipc.open_file(file) as reader:
                 for number in range(reader.num_record_batches):
                     batch = reader.get_batch(number)
                     batch.validate(full=True)
