@@ -25,7 +25,6 @@ from dualrank.errors import DataError
 from dualrank.sentences import reason_of
 from dualrank.storage import atomic_file
 
-
 _LIMITS = tuple(os.strerror(code) for code in (errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 """What the system says against one file more; Arrow does not always pass on the number."""
 
