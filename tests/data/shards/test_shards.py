@@ -40,6 +40,22 @@ def test_shards_read_as_one_log_are_the_log(files, sharded):
     assert not is_sharded(files)
 
 
+def test_shards_of_a_partial_log_are_the_log_though_few_have_gaps(tmp_path):
+    rows = rows_of_sessions()
+    shown = [
+        row
+        for row, (query, place) in enumerate(zip(rows["query_id"], rows["position"], strict=True))
+        if (query, place) != ("q 0", 2)
+    ]
+    rows = {name: [values[row] for row in shown] for name, values in rows.items()}
+    pq.write_table(pa.table(rows), tmp_path / "log.parquet")
+    plain = read_log(tmp_path / "log.parquet", partial=True, **OPTIONS)
+    assert plain.lists.have_gaps.any()
+    options = {"partial": True, **OPTIONS}
+    sharded = reduce_to_shards(tmp_path / "log.parquet", tmp_path / "log", 4, **options)
+    assert to_table(read_log(sharded.folder)).equals(to_table(plain))
+
+
 @pytest.mark.parametrize("shards", [1, 3, 100])
 def test_an_engine_writes_the_bytes_that_a_log_in_memory_is_cut_into(files, tmp_path, shards):
     data = read_features(files / "features.parquet")

@@ -20,7 +20,7 @@ from dualrank.data.click_log import MOST_SESSIONS, ClickLog
 from dualrank.data.log.examples import MAX_DEPTH
 from dualrank.data.log.reading_report import ReadingReport
 from dualrank.data.log.saved import refusing_damage, rows_and_note
-from dualrank.data.log.saved_rows import log_of
+from dualrank.data.log.saved_rows import log_of, one_table
 from dualrank.data.memory_limits import require_memory
 from dualrank.data.shards.shard import LOG, Shard, WrittenFile
 from dualrank.errors import DataError
@@ -140,7 +140,7 @@ class ShardedLog:
             pieces.append(table)
         whole = {**note, "reading": None}
         with refusing_damage(str(self.folder)):
-            log = log_of(pa.concat_tables(pieces), whole)
+            log = log_of(one_table(pieces), whole)
         return replace(log, reading=self.reading)
 
 
