@@ -27,7 +27,7 @@ from dualrank.data.feature_rows import (
     uneven,
 )
 from dualrank.data.features import LATEST
-from dualrank.data.index_columns import called_like_numbering, numbering, say_left_out, unread
+from dualrank.data.index_columns import numbering_in, say_left_out, unread
 from dualrank.data.log.log_files import find_source
 from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.errors import DataError
@@ -202,8 +202,7 @@ def _look(path: str, names: Sequence[str] | None) -> _File:
             columns = columns_to_read(schema, path, names=names)
             index: tuple[str, ...] = ()
             if names is None and FEATURES not in columns:
-                may_be = [name for name in columns if called_like_numbering(name)]
-                index = numbering(opened.read(may_be)) if may_be else ()
+                index = numbering_in(opened, columns)
     except _UNREADABLE as error:
         raise DataError(f"{path}: not readable as Parquet ({reason_of(error)})") from error
     left_out = (*unread(schema, columns), *index) if names is None else ()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dualrank.data.catalogue import Catalogue
 from dualrank.data.feature_rows import FEATURES, GRADE, KEYS, FeatureRows, columns_to_read
-from dualrank.data.index_columns import called_like_numbering, say_left_out, unread
+from dualrank.data.index_columns import say_left_out, unread
 from dualrank.data.log.assembly import catalogue_in_order
 from dualrank.data.log.engine import Engine, only_value
 from dualrank.data.log.reduction import id_as_text, numbered
@@ -41,10 +41,18 @@ class EngineFeatures:
 
     @classmethod
     def keep(
-        cls, engine: Engine, where: str, schemas: Sequence[pa.Schema], shards: int
+        cls,
+        engine: Engine,
+        where: str,
+        schemas: Sequence[pa.Schema],
+        numbering: Sequence[str],
+        shards: int,
     ) -> EngineFeatures:
-        """Lay the view `features`, of files with these schemas, out over shards, and check it."""
-        columns = _columns(engine, where, schemas)
+        """Lay the view `features`, of files with these schemas, out over shards, and check it.
+
+        Columns that are `numbering` the rows of files are no features.
+        """
+        columns = _columns(where, schemas, numbering)
         types = engine.types(VIEW)
         query, document = (id_as_text(engine.quote(key), types[key]) for key in KEYS)
         values = ", ".join(f"{engine.quote(name)} AS f{i}" for i, name in enumerate(columns))
@@ -129,7 +137,7 @@ class EngineFeatures:
         return np.asarray(table["row"].to_numpy(), dtype=np.int32)
 
 
-def _columns(engine: Engine, where: str, schemas: Sequence[pa.Schema]) -> tuple[str, ...]:
+def _columns(where: str, schemas: Sequence[pa.Schema], numbering: Sequence[str]) -> tuple[str, ...]:
     """The columns with features, over all files; what only numbers the rows is left out."""
     found, left_out = dict[str, None](), dict[str, None]()
     for schema in schemas:
@@ -138,13 +146,9 @@ def _columns(engine: Engine, where: str, schemas: Sequence[pa.Schema]) -> tuple[
         left_out |= dict.fromkeys(unread(schema, columns))
     if FEATURES in found and len(found) > 1:
         raise DataError(f"{where}: some files have a column 'features', others do not")
-    types = engine.types(VIEW)
-    for name in [each for each in found if called_like_numbering(each)]:
-        column = engine.quote(name)
-        distinct = f"SELECT count(*) > 1 AND count(DISTINCT {column}) = count(*) FROM {VIEW}"
-        if types[name] == "integer" and only_value(engine, distinct):
-            del found[name]
-            left_out[name] = None
+    for name in [each for each in numbering if each in found]:
+        del found[name]
+        left_out[name] = None
     if left_out:
         say_left_out(where, list(left_out))
     if not found:

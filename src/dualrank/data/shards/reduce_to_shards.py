@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dualrank.data.features import is_parquet, read_features
+from dualrank.data.index_columns import numbering_in
 from dualrank.data.log.engine import MEMORY_LIMIT, DuckDBEngine, Progress
 from dualrank.data.log.formats import PARQUET
 from dualrank.data.log.log_files import find_source
@@ -66,7 +67,8 @@ def reduce_to_shards(
         joined = None
         if given is not None:
             engine.open(given, VIEW)
-            joined = EngineFeatures.keep(engine, given.name, schemas_of(given), shards)
+            held = HeldColumns.of(given)
+            joined = EngineFeatures.keep(engine, given.name, held.schemas, held.numbering, shards)
         report = part_of(progress, REDUCED, 1.0)
         return fetch_shards(
             engine, account, Path(out), shards, options.max_bad_share, joined, report
@@ -82,15 +84,32 @@ def feature_files(features: str | os.PathLike[str]) -> Source:
     return found
 
 
-def schemas_of(source: Source) -> list[pa.Schema]:
-    """What the files of features hold."""
-    schemas = []
-    for file in source.files:
-        try:
-            schemas.append(pq.read_schema(file))
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise DataError(f"{file}: not readable as Parquet ({reason_of(error)})") from error
-    return schemas
+@dataclass(frozen=True)
+class HeldColumns:
+    """What files of features hold, and which columns number the rows of every file.
+
+    A file of one row says nothing about that.
+    """
+
+    schemas: list[pa.Schema]
+    numbering: list[str]
+
+    @classmethod
+    def of(cls, source: Source) -> HeldColumns:
+        """Look at the columns of files, and read those that are called like an index."""
+        schemas, counting, others = [], dict[str, None](), set[str]()
+        for file in source.files:
+            try:
+                with pq.ParquetFile(file) as opened:
+                    names = opened.schema_arrow.names
+                    schemas.append(opened.schema_arrow)
+                    found = numbering_in(opened, names)
+                    if opened.metadata.num_rows > 1:
+                        others |= set(names).difference(found)
+            except (OSError, ValueError, pa.ArrowException) as error:
+                raise DataError(f"{file}: not readable as Parquet ({reason_of(error)})") from error
+            counting |= dict.fromkeys(found)
+        return cls(schemas, [name for name in counting if name not in others])
 
 
 def part_of(progress: Progress | None, start: float, end: float) -> Progress | None:
