@@ -14,12 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dualrank.cli.outputs import NewLog
 from dualrank.data.features import read_features
 from dualrank.data.log.read_log import read_log
 from dualrank.data.log.reading_report import BadLogError
 from dualrank.data.log.saved import to_table, write_log
 from dualrank.data.shards.reduce_to_shards import reduce_to_shards
 from dualrank.data.shards.shard import Shard
+from dualrank.data.shards.shard_writing import new_shards
 from dualrank.data.shards.sharded_log import ShardedLog, digest_of, is_sharded, shard_of
 from dualrank.data.shards.splitting import write_shards
 from dualrank.errors import DataError, SettingsError
@@ -196,6 +198,33 @@ def test_features_as_lists_and_an_index_that_is_none(files, sharded, tmp_path, c
     (tmp_path / "f.txt").write_text("1 qid:1 1:0.5\n")
     with pytest.raises(DataError, match=r"f.txt: features that go into shards are Parquet files"):
         reduce_to_shards(log, tmp_path / "letor", 4, tmp_path / "f.txt")
+
+
+@pytest.mark.parametrize("rows", [200, 389])  # of the second, the last file has one row
+def test_a_number_of_rows_that_begins_anew_in_every_file_is_no_feature(
+    files, sharded, tmp_path, caplog, rows
+):
+    table = pa.table(features_of_documents())
+    parts = table.slice(0, rows), table.slice(rows)
+    (tmp_path / "f").mkdir()
+    for number, part in enumerate(parts):
+        numbered = part.append_column("index", pa.array(range(len(part)), pa.int64()))
+        pq.write_table(numbered, tmp_path / "f" / f"{number}.parquet")
+    args = files / "log.parquet", tmp_path / "numbered", 4, tmp_path / "f"
+    found = reduce_to_shards(*args, **OPTIONS)
+    assert "column 'index' is left out" in caplog.text
+    assert found.feature_names == ("age", "shard", "bm25")
+    assert files_of(found) == files_of(sharded)
+
+
+def test_a_column_called_index_that_repeats_itself_in_a_file_is_a_feature(files, tmp_path):
+    table = pa.table(features_of_documents())
+    (tmp_path / "f").mkdir()
+    for number, values in enumerate((range(200), [7] * 190)):
+        part = table.slice(200 * number, len(values)).append_column("index", pa.array(values))
+        pq.write_table(part, tmp_path / "f" / f"{number}.parquet")
+    found = reduce_to_shards(files / "log.parquet", tmp_path / "log", 1, tmp_path / "f")
+    assert found.feature_names == ("age", "shard", "bm25", "index")
 
 
 def test_useless_logs_are_refused_as_ever(tmp_path):
@@ -378,33 +407,95 @@ def test_a_full_disk_leaves_the_log_as_it_was(files, sharded, monkeypatch):
     assert not (sharded.folder / ".dualrank-unfinished").exists()
 
 
+def write_log_of(folder, shards, text):
+    for number in range(shards):
+        (folder / f"0000{number}").mkdir(parents=True)
+        (folder / f"0000{number}" / "log.parquet").write_text(text)
+    (folder / "shards.json").write_text(text)
+
+
+def contents(folder):
+    return {path: path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt, PermissionError])
+@pytest.mark.parametrize("at", range(8))
+@pytest.mark.parametrize("late", [False, True])
+def test_an_interrupt_while_logs_are_exchanged_leaves_the_earlier_one(
+    tmp_path, monkeypatch, problem, at, late
+):
+    write_log_of(tmp_path, 4, "old")
+    before, renamed, rename = contents(tmp_path), [], os.rename
+
+    def interrupted(source, target):
+        renamed.append(source)
+        now = len(renamed) == at + 1
+        if now and not late:
+            raise problem
+        rename(source, target)
+        if now:
+            raise problem
+
+    def exchange():
+        with new_shards(tmp_path, 2) as new:
+            write_log_of(new, 2, "new")
+
+    monkeypatch.setattr(os, "rename", interrupted)
+    with pytest.raises(problem):
+        exchange()
+    assert contents(tmp_path) == before
+    exchange()
+    assert set(contents(tmp_path).values()) == {"new"}
+    assert len(contents(tmp_path)) == 3
+
+
+def test_an_interrupt_while_the_earlier_log_is_deleted_leaves_the_new_one(
+    files, sharded, monkeypatch
+):
+    remove, calls = shutil.rmtree, []
+
+    def interrupted(path, **options):
+        calls.append(path)
+        if len(calls) == 2:  # the first removes what an earlier writer left
+            raise KeyboardInterrupt
+        remove(path, **options)
+
+    monkeypatch.setattr("dualrank.data.shards.shard_writing.shutil.rmtree", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        reduce_to_shards(files / "log.parquet", sharded.folder, 2)
+    assert len(ShardedLog.open(sharded.folder).shards) == 2
+    monkeypatch.undo()
+    reduce_to_shards(files / "log.parquet", sharded.folder, 1)
+    assert not (sharded.folder / ".dualrank-unfinished").exists()
+
+
 KILLED = """
 import os, signal, types
 from dualrank.data.shards import shard_writing
 from dualrank.cli.app import main
-killed = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
-shard_writing.{where} = {what}
+rename, calls = os.rename, []
+def killed(*paths):
+    calls.append(paths)
+    if len(calls) == {at}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    rename(*paths)
+shard_writing.os = types.SimpleNamespace(rename=killed, path=os.path)
 main()
 """
 
 
-@pytest.mark.parametrize(
-    ("where", "what", "is_whole"),
-    [
-        ("ShardWriter.finish", "killed", True),
-        ("os", "types.SimpleNamespace(rename=killed, path=os.path)", False),
-    ],
-)
-def test_a_killed_writer_leaves_the_log_or_none(files, sharded, where, what, is_whole):
+@pytest.mark.parametrize(("at", "is_whole"), [(1, True), (3, False)])
+def test_a_killed_writer_leaves_the_log_or_none(files, sharded, at, is_whole):
     words = ["reduce", str(files / "log.parquet"), "--shards", "2", "--out", str(sharded.folder)]
-    done = subprocess.run([sys.executable, "-c", KILLED.format(where=where, what=what), *words])
+    done = subprocess.run([sys.executable, "-c", KILLED.format(at=at), *words], check=False)
     assert done.returncode == -signal.SIGKILL
     assert is_sharded(sharded.folder) == is_whole
     if is_whole:
         assert ShardedLog.open(sharded.folder).digest == sharded.digest
-    again = reduce_to_shards(files / "log.parquet", sharded.folder, 2)
-    assert len(again.shards) == 2
-    assert not (sharded.folder / ".dualrank-unfinished").exists()
+    assert NewLog().refuses(sharded.folder) is None
+    reduce_to_shards(files / "log.parquet", sharded.folder, 2)
+    found = sorted(path.name for path in sharded.folder.iterdir())
+    assert found == ["00000", "00001", "shards.json"]
 
 
 def test_a_folder_that_a_killed_writer_left_is_no_log(sharded):
