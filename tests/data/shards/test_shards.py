@@ -1,6 +1,7 @@
 """A log in shards holds what the log holds; damaged shards are refused in a sentence."""
 
 import errno
+import gc
 import hashlib
 import json
 import os
@@ -8,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import weakref
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +17,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from dualrank.cli.outputs import NewLog
+from dualrank.data.click_log import ClickLog
 from dualrank.data.features import read_features
 from dualrank.data.log.read_log import read_log
 from dualrank.data.log.reading_report import BadLogError
 from dualrank.data.log.saved import to_table, write_log
+from dualrank.data.shards import sharded_reduction
 from dualrank.data.shards.reduce_to_shards import reduce_to_shards
 from dualrank.data.shards.shard import Shard
-from dualrank.data.shards.shard_writing import new_shards
+from dualrank.data.shards.shard_writing import ShardWriter, new_shards
 from dualrank.data.shards.sharded_log import ShardedLog, digest_of, is_sharded, shard_of
 from dualrank.data.shards.splitting import write_shards
 from dualrank.errors import DataError, SettingsError
@@ -225,6 +229,67 @@ def test_a_column_called_index_that_repeats_itself_in_a_file_is_a_feature(files,
         pq.write_table(part, tmp_path / "f" / f"{number}.parquet")
     found = reduce_to_shards(files / "log.parquet", tmp_path / "log", 1, tmp_path / "f")
     assert found.feature_names == ("age", "shard", "bm25", "index")
+
+
+def test_features_of_other_documents_are_refused_before_a_shard_is_written(
+    files, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(ShardWriter, "add", None)
+    given = write_features(
+        tmp_path / "f.parquet", doc_id=lambda c: [name[1:] for name in c["doc_id"]]
+    )
+    sentence = (
+        "f.parquet: no document of the log has features; the log shows document 'd0' of query "
+        "'q 0', the features begin with document '0' of query 'q 0': the ids must be written alike"
+    )
+    with pytest.raises(DataError, match=sentence):
+        reduce_to_shards(files / "log.parquet", tmp_path / "log", 2, given)
+
+
+@pytest.mark.parametrize("where", [0, 1])
+@pytest.mark.parametrize("other", [None, [], [1.0]])
+def test_lists_of_features_of_another_length_are_refused(files, tmp_path, other, where):
+    columns = features_of_documents()
+    ids = {name: columns[name] for name in ("query_id", "doc_id")}
+    lists = [other if shard_of(query, 2) == where else [1.0, 2.0] for query in ids["query_id"]]
+    pq.write_table(pa.table({**ids, "features": lists}), tmp_path / "f.parquet")
+    least = len(other or ())
+    with pytest.raises(DataError, match=f"f.parquet: documents have {least} to 2 features"):
+        reduce_to_shards(files / "log.parquet", tmp_path / "log", 2, tmp_path / "f.parquet")
+
+
+@pytest.mark.parametrize("from_memory", [False, True])
+def test_one_shard_is_in_memory_while_it_is_written(files, tmp_path, monkeypatch, from_memory):
+    written, add = list[weakref.ref](), ShardWriter.add
+
+    def alone(writer, log, features=None):
+        gc.collect()
+        assert not any(held() is not None for held in written)
+        add(writer, log, features)
+        written.extend(map(weakref.ref, (log, features)))
+
+    made = []
+
+    def watched(make):
+        def watching(*args):
+            gc.collect()
+            assert not any(held() is not None for held in written)
+            made.append(args)
+            return make(*args)
+
+        return watching
+
+    monkeypatch.setattr(ShardWriter, "add", alone)
+    if from_memory:
+        monkeypatch.setattr(ClickLog, "take_lists", watched(ClickLog.take_lists))
+        data = read_features(files / "features.parquet")
+        write_shards(read_log(files / "log.parquet", data), tmp_path / "log", 3, data)
+    else:
+        fetch = watched(sharded_reduction.fetch_reduced)
+        monkeypatch.setattr(sharded_reduction, "fetch_reduced", fetch)
+        reduce_to_shards(files / "log.parquet", tmp_path / "log", 3, files / "features.parquet")
+    assert len(written) == 6
+    assert len(made) >= 3
 
 
 def test_useless_logs_are_refused_as_ever(tmp_path):
