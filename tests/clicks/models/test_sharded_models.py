@@ -2,6 +2,7 @@
 
 import errno
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -49,6 +50,16 @@ def clicked_log(queries=QUERIES, lists=3, sessions=4_000, seed=0):
 @pytest.fixture
 def both(in_shards):
     return in_shards(*clicked_log())
+
+
+@pytest.mark.parametrize(("code", "who"), [(1, "no"), (0, "every")])
+def test_a_value_that_no_session_or_every_one_has_is_not_held_out(in_shards, code, who):
+    log, data = clicked_log()
+    codes = np.full(len(log.counts), code, dtype=np.int32)
+    log = replace(log, columns={"device": Column(("phone", "desk"), codes)})
+    for each in in_shards(log, data):
+        with pytest.raises(DataError, match=f"{who} session has 'phone' in the column 'device'"):
+            hold_out_value(each, "device", "phone")
 
 
 def relevance(model):
