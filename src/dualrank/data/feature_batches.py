@@ -162,8 +162,7 @@ class ShardedFeatures:
     def __init__(self, log: ShardedLog, *, count: int, names: Sequence[str] | None = None) -> None:
         self.where, self.names = str(log.folder), log.feature_names
         self._log, self._columns = log, None
-        if log.feature_count is None:
-            log.shards[0].dataset  # noqa: B018 - says what is missing
+        log.require_features()
         if names is not None and self.names is not None and tuple(names) != self.names:
             missing = [name for name in names if name not in self.names]
             if missing:

@@ -22,7 +22,7 @@ from dualrank.data.features import read_features
 from dualrank.data.log.read_log import read_log
 from dualrank.data.log.reading_report import BadLogError
 from dualrank.data.log.saved import to_table, write_log
-from dualrank.data.shards import sharded_reduction
+from dualrank.data.shards import shard_writing, sharded_reduction
 from dualrank.data.shards.reduce_to_shards import reduce_to_shards
 from dualrank.data.shards.shard import Shard
 from dualrank.data.shards.shard_writing import ShardWriter, new_shards
@@ -388,7 +388,9 @@ def sealed(folder, change):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda m: m.update(format=9), "format 9; this version reads 1"),
+        (lambda m: m.update(format=9), "of format 9, which a newer dualrank wrote; this version"),
+        (lambda m: m.update(format=0), r"damaged: not a log in shards \(format 0; this version"),
+        (lambda m: m.update(format="2"), r"damaged: not a log in shards \(format '2'; this"),
         (lambda m: m.update(depth=0), "0 is no number from 1 to"),
         (lambda m: m["shards"][0].update(lists=-1), "-1 is no number from 0"),
         (lambda m: m["shards"][0]["files"].update({"../x": {}}), "'../x' is no file of a shard"),
@@ -425,6 +427,7 @@ def test_a_manifest_with_another_byte_is_refused(sharded):
         ("event_0.npy", -1.0),
         ("event_0.npy", np.nan),
         ("offsets.npy", 10**6),
+        ("offsets.npy", 0),
         ("pair_counts.npy", -2),
         ("features.npy", np.inf),
     ],
@@ -450,6 +453,50 @@ def test_a_shard_with_other_names_than_documents_is_refused(sharded):
     fewer = Shard(**{**vars(shard), "documents": shard.documents - 1})
     with pytest.raises(DataError, match=r"names.arrow: damaged \(it names"):
         list(fewer.names())
+
+
+def test_queries_are_named_whatever_batch_their_first_document_is_in(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(shard_writing, "NAMES_AT_ONCE", 5)
+    args = files / "log.parquet", tmp_path / "log", 1, files / "features.parquet"
+    (shard,) = reduce_to_shards(*args).shards
+    assert len(list(shard.names())) == 78
+    catalogue = shard.catalogue()
+    assert sorted(catalogue.query_ids) == sorted({f"q {number}" for number in range(30)})
+    held = [
+        pair for batch in shard.names() for pair in zip(*batch.to_pydict().values(), strict=True)
+    ]
+    assert catalogue.pairs() == held
+
+
+def test_names_of_queries_are_made_once_a_query(sharded, monkeypatch):
+    made = []
+
+    class Watched:
+        def __init__(self, array):
+            self.array = array
+
+        def take(self, rows):
+            return Watched(self.array.take(rows))
+
+        def to_pylist(self):
+            made.append(len(self.array))
+            return self.array.to_pylist()
+
+    class Batch:
+        def __init__(self, batch):
+            self.batch = batch
+
+        def __len__(self):
+            return len(self.batch)
+
+        def column(self, name):
+            return Watched(self.batch.column(name))
+
+    names = Shard.names
+    monkeypatch.setattr(Shard, "names", lambda shard: map(Batch, names(shard)))
+    shard = sharded.shards[0]
+    shard.catalogue()
+    assert sum(made) == shard.documents + shard.queries
 
 
 def test_a_shard_is_mapped_and_not_read(sharded):
