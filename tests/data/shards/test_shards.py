@@ -137,6 +137,27 @@ def test_a_reduced_log_is_cut(files, sharded, tmp_path):
     assert files_of(cut) == files_of(sharded)
 
 
+@pytest.mark.parametrize("with_features", [True, False])
+def test_a_log_in_shards_is_cut_anew_with_the_features_that_it_has(files, tmp_path, with_features):
+    features = files / "features.parquet" if with_features else None
+    three, two = (
+        reduce_to_shards(files / "log.parquet", tmp_path / str(n), n, features, **OPTIONS)
+        for n in (3, 2)
+    )
+    again = reduce_to_shards(three.folder, tmp_path / "again", 2)
+    assert files_of(again) == files_of(two)
+    assert again.feature_names == two.feature_names
+    assert again.reading == three.reading
+
+
+def test_shards_are_not_cut_anew_with_damaged_features(sharded, tmp_path):
+    path = sharded.folder / "00001" / "features.npy"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(DataError, match=r"features.npy: damaged, or a shard of another log"):
+        reduce_to_shards(sharded.folder, tmp_path / "again", 2)
+
+
 def test_lists_without_features_are_left_out_and_counted(files, tmp_path):
     columns = features_of_documents()
     rows = [i for i, document in enumerate(columns["doc_id"]) if document != "d3"]

@@ -22,9 +22,10 @@ from dualrank.data.log.read_log import Paths, is_reduced, read_log
 from dualrank.data.log.reduction import reduce_in_engine
 from dualrank.data.log.ubi import Ubi
 from dualrank.data.shards.engine_features import VIEW, EngineFeatures
-from dualrank.data.shards.sharded_log import ShardedLog
+from dualrank.data.shards.sharded_log import ShardedLog, is_sharded
 from dualrank.data.shards.sharded_reduction import fetch_shards
 from dualrank.data.shards.splitting import write_shards
+from dualrank.data.shards.whole_shards import read_documents
 from dualrank.errors import DataError
 from dualrank.sentences import reason_of
 
@@ -49,11 +50,15 @@ def reduce_to_shards(
 
     The log and how it is read are those of `read_log`; `features` are Parquet files. DuckDB reduces
     and joins within `memory`, and on disk beyond it; here, one shard at a time is in memory. A log
-    that is reduced already is read whole, and cut.
+    that is reduced already is read whole, and cut; one in shards keeps its features where no others
+    are given.
     """
     options = replace(options or LogOptions(), **settings)
     if is_reduced(log):
         dataset = None if features is None else read_features(features)
+        if features is None and is_sharded(log):
+            sharded = ShardedLog.open(log)
+            dataset = None if sharded.feature_count is None else read_documents(sharded)
         whole = read_log(log, dataset, events=events, options=options, progress=progress)
         return write_shards(whole, Path(out), shards, dataset)
     source = find_source(log)
