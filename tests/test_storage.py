@@ -5,8 +5,10 @@ import hashlib
 import json
 import os
 import secrets
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from dualrank.storage import (
     atomic_file,
     read_json,
     sha256_of_file,
+    whole_folder,
     write_text,
     writing_alone,
 )
@@ -223,4 +226,58 @@ def test_a_killed_writer_holds_nothing(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == [LOCK]
     with writing_alone(tmp_path):
         assert (tmp_path / LOCK).read_text() == f"{os.getpid()}\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def write_folder(path, text):
+    with whole_folder(path) as new:
+        (new / "file").write_text(text)
+
+
+KILLED = """
+import os, signal
+from pathlib import Path
+from dualrank.storage import whole_folder
+rename, calls = os.rename, []
+def killed(*paths):
+    calls.append(paths)
+    if len(calls) == {at}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    rename(*paths)
+os.rename = killed
+with whole_folder(Path({path!r})) as new:
+    (new / "file").write_text("killed")
+"""
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_killed_writer_of_a_folder_leaves_nothing_that_stays(tmp_path, at):
+    write_folder(tmp_path / "run", "first")
+    code = KILLED.format(at=at, path=str(tmp_path / "run"))
+    done = subprocess.run([sys.executable, "-c", code], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert (tmp_path / "run").exists() == (at == 1)
+    # Whoever fails next has put back what stood there.
+    with suppress(ValueError), whole_folder(tmp_path / "run"):
+        assert (tmp_path / "run" / "file").read_text() == "first"
+        raise ValueError
+    assert (tmp_path / "run" / "file").read_text() == "first"
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    write_folder(tmp_path / "run", "second")
+    assert (tmp_path / "run" / "file").read_text() == "second"
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_folder_is_written_by_one_at_a_time(tmp_path):
+    with whole_folder(tmp_path / "run") as new:
+        (new / "file").write_text("first")
+        with pytest.raises(SettingsError, match=rf"{tmp_path}/run: process {os.getpid()} is writ"):
+            write_folder(tmp_path / "run", "second")
+    assert (tmp_path / "run" / "file").read_text() == "first"
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_folders_made_for_a_folder_that_failed_are_removed(tmp_path):
+    with suppress(KeyboardInterrupt), whole_folder(tmp_path / "a" / "run"):
+        raise KeyboardInterrupt
     assert list(tmp_path.iterdir()) == []

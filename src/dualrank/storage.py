@@ -69,23 +69,34 @@ def atomic_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
 def whole_folder(path: Path) -> Iterator[Path]:
     """A folder to write into that appears under its name only when all of it is written.
 
-    What stood there before is replaced by all of it; if anything fails, it still stands.
+    What stood there before is replaced by all of it; if anything fails, it still stands. All is
+    made in a hidden folder beside it, which one process holds at a time: what a killed one left
+    goes with the next, and is put back first if it was killed while it replaced.
     """
     path = path.absolute()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    old = new.with_name(f"{new.name}.old")
-    new.mkdir()
-    try:
-        yield new
-        if path.exists():
-            os.rename(path, old)
-        os.rename(new, path)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-        if old.exists() and not path.exists():
+    beside = path.with_name(f".{path.name}.unfinished")
+    new, old = beside / "new", beside / "old"
+
+    def clean() -> None:
+        if os.path.lexists(old) and not os.path.lexists(path):
             os.rename(old, path)
-        shutil.rmtree(old, ignore_errors=True)
+        for left in (new, old):
+            shutil.rmtree(left, ignore_errors=True)
+
+    try:
+        with writing_alone(beside, called=path):
+            clean()
+            new.mkdir()
+            try:
+                yield new
+                if os.path.lexists(path):
+                    os.rename(path, old)
+                os.rename(new, path)
+            finally:
+                clean()
+    finally:
+        with suppress(OSError):  # where a killed one had made it
+            beside.rmdir()
 
 
 def remove_unfinished(path: Path) -> None:
@@ -247,15 +258,16 @@ def _start(digits: str) -> str:
 
 
 @contextmanager
-def writing_alone(folder: Path) -> Iterator[None]:
+def writing_alone(folder: Path, *, called: Path | None = None) -> Iterator[None]:
     """Hold a directory that nobody else may write meanwhile, made if it is not there.
 
-    The system lets go of it when the process ends, however that is. What was made for nothing,
-    because the work was refused or failed before it wrote something, is removed again.
+    Where users know it by another name, it is `called` that. The system lets go of it when the
+    process ends, however that is. What was made for nothing, because the work was refused or failed
+    before it wrote something, is removed again.
     """
     made = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    held = _lock(folder)
+    held = _lock(folder, called or folder)
     try:
         yield
     finally:
@@ -269,7 +281,7 @@ def writing_alone(folder: Path) -> Iterator[None]:
                 each.rmdir()
 
 
-def _lock(folder: Path) -> int | None:
+def _lock(folder: Path, called: Path) -> int | None:
     """The lock of a directory; None where the system has none."""
     try:
         import fcntl
@@ -284,7 +296,7 @@ def _lock(folder: Path) -> int | None:
             who = os.read(held, 32).decode("ascii", "replace").strip() or "unknown"
             os.close(held)
             raise SettingsError(
-                f"{folder}: process {who} is writing here; wait for its end, or choose another "
+                f"{called}: process {who} is writing here; wait for its end, or choose another "
                 "directory"
             ) from error
         except OSError:  # Some network file systems have no locks.

@@ -1,7 +1,10 @@
 """Features that are read some rows at a time are ranked as if all had been there at once."""
 
+import gc
 import logging
+import os
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from dualrank.data import run_writing
 from dualrank.data.features import LATEST, read_features
 from dualrank.data.letor.writer import write_letor
 from dualrank.data.log.read_log import read_log
@@ -303,6 +307,31 @@ def test_a_run_that_is_not_finished_is_not_there(tmp_path):
             write(pa.table({"query_id": ["q"], "doc_id": ["d"], "score": [0.5], "rank": [1]}))
             raise KeyboardInterrupt
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["run.parquet", "run.csv", "run.trec", "run"])
+def test_a_run_that_fails_holds_nothing_open(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(run_writing, "ROWS_OF_GROUP", 2)  # so that files are begun
+    monkeypatch.setattr(run_writing, "ROWS_OF_PART", 3)
+    rows = pa.table(
+        {"query_id": ["q"] * 4, "doc_id": list("abcd"), "score": [0.5] * 4, "rank": [1, 2, 3, 4]}
+    )
+
+    def fail():
+        with writing_run(tmp_path / name) as write:
+            write(rows)
+            write(rows.slice(0, 1))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    if os.path.exists("/proc/self/fd"):
+        numbers = os.listdir("/proc/self/fd")
+        links = [Path("/proc/self/fd", number) for number in numbers]
+        held = [os.readlink(link) for link in links if link.is_symlink()]
+        assert not [file for file in held if str(tmp_path) in file]
+    gc.collect()  # where something says that it could not be closed
 
 
 def test_shards_are_ranked_with_the_features_that_they_hold(tmp_path):

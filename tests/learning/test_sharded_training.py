@@ -1,5 +1,6 @@
 """Training on shards draws what training on one log draws, and learns the same."""
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -65,6 +66,21 @@ def test_the_draw_over_shards_is_the_draw_over_one_log(source, whole, context, r
     mapped = MappedClicks(source, scaler, 7, context=context, reads=reads)
     held = (ReadClicks if reads else LoggedClicks)(log, context)
     same_draws(mapped, held, scaler.transform(data.features))
+
+
+def test_a_log_of_more_shards_than_files_may_be_open_is_trained_on(tmp_path):
+    resource = pytest.importorskip("resource")
+    log = write_problem(tmp_path / "log", shards=40)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = len(os.listdir("/proc/self/fd")) + 40
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, before[1]))
+    try:
+        source = ShardedSource.of(log, 0, 0)
+        scaler = source.scaler("standard")
+        drawn = MappedClicks(source, scaler, 7).draw(16, np.random.default_rng(5))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert drawn.drawn == 16
 
 
 def test_orders_are_drawn_with_the_same_other_candidates(source, whole):

@@ -329,3 +329,4 @@ def test_a_killed_save_leaves_what_was_there(log, dataset, model, new, tmp_path)
     with whole_folder(tmp_path / "out") as folder:
         updated.save(folder)
     assert dr.Model.load(tmp_path / "out").training["update"]["number"] == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

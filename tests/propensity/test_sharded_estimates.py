@@ -10,6 +10,7 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
 from dualrank.data.log_parts import LogParts
+from dualrank.data.shards.shard import Shard
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.estimates import estimate_propensities
 from dualrank.propensity.bootstrap import Evidence, log_ratio
@@ -45,6 +46,30 @@ def test_every_estimate_is_that_of_the_whole_log(method, over, both):
     widths = [np.log(each.high / each.low)[1:] for each in (found, whole)]
     bounded = np.isfinite(widths).all(axis=0)
     assert np.median(widths[0][bounded] / widths[1][bounded]) == pytest.approx(1, abs=0.15)
+
+
+@pytest.mark.parametrize("method", ["click-through", "harvest-pivot", "harvest-all-pairs", "pbm"])
+def test_what_needs_sums_of_pairs_alone_maps_no_list(method, world, in_shards, monkeypatch):
+    here = world(queries=60)
+    log, sharded = in_shards(here.of_several_rankers(8_000), here.data)
+    parts = LogParts.of(sharded)
+    monkeypatch.setattr(Shard, "log", property(lambda shard: pytest.fail("lists are mapped")))
+    found = estimate(GroupedParts.of(parts), method)
+    np.testing.assert_allclose(found.examination, estimate(log, method).examination, rtol=1e-9)
+
+
+def test_a_log_of_which_no_session_is_left_is_refused(both):
+    nothing = np.empty(0, dtype=np.int64)
+    log, sharded = both
+    shards, whole = (
+        LogParts.of(each).changed(lambda part: part.log.take_rows(nothing))
+        for each in (sharded, log)
+    )
+    assert (len(shards), len(whole), shards.sessions) == (0, 1, 0)
+    assert whole.read().sessions == 0
+    for parts in (shards, whole):
+        with pytest.raises(DataError, match="the log has no session that could be counted"):
+            GroupedParts.of(parts)
 
 
 def test_there_may_be_more_shards_than_queries(world, in_shards):

@@ -9,6 +9,7 @@ import threading
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -63,6 +64,25 @@ def test_features_that_spark_cannot_read_are_named(spark, files, tmp_path):
             files / "log.parquet", tmp_path / "log", 2, tmp_path / "none.parquet", session=spark
         )
     assert not (tmp_path / "log" / "shards.json").exists()
+
+
+@pytest.mark.parametrize("given", ["{}/*.parquet", "file://{}"])
+def test_row_numbers_of_every_file_are_features_nowhere(spark, files, tmp_path, given, caplog):
+    table, names = pq.read_table(files / "features.parquet"), ["index"]
+    if "*" in given:  # where Spark alone sees the files, nobody knows what pandas says of them
+        names.append("line")
+    (tmp_path / "f").mkdir()
+    for number, part in enumerate((table.slice(0, 200), table.slice(200))):
+        for name in names:
+            part = part.append_column(name, pa.array(range(len(part)), pa.int64()))
+        note = {b"pandas": json.dumps({"index_columns": ["line"]}).encode()}
+        pq.write_table(part.replace_schema_metadata(note), tmp_path / "f" / f"{number}.parquet")
+    log = files / "log.parquet"
+    reduce_to_shards(log, tmp_path / "one", 2, tmp_path / "f", **OPTIONS)
+    features = given.format(tmp_path / "f")
+    reduce_to_shards_on_spark(log, tmp_path / "two", 2, features, session=spark, **OPTIONS)
+    assert caplog.text.count("left out") == 2
+    assert_equal(tmp_path / "one", tmp_path / "two")
 
 
 def executors():

@@ -123,7 +123,8 @@ def _elsewhere(out: Path | str) -> bool:
 class NewLog:
     """That a parameter names a reduced log to write: a file, or else the folder of its shards."""
 
-    _file, _folder = NewFile("dualrank.log"), NewFolder("shards.json:shards")
+    _file = NewFile("dualrank.log")
+    _folder = NewFolder("shards.json:shards", ".dualrank-unfinished")
 
     def refuses(self, out: Path) -> str | None:
         """Why it is not replaced."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -27,7 +27,7 @@ from dualrank.data.feature_rows import (
     uneven,
 )
 from dualrank.data.features import LATEST
-from dualrank.data.index_columns import called_like_numbering, numbering, say_left_out, unread
+from dualrank.data.index_columns import numbering_in, say_left_out, unread
 from dualrank.data.log.log_files import find_source
 from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.errors import DataError
@@ -162,8 +162,7 @@ class ShardedFeatures:
     def __init__(self, log: ShardedLog, *, count: int, names: Sequence[str] | None = None) -> None:
         self.where, self.names = str(log.folder), log.feature_names
         self._log, self._columns = log, None
-        if log.feature_count is None:
-            log.shards[0].dataset  # noqa: B018 - says what is missing
+        log.require_features()
         if names is not None and self.names is not None and tuple(names) != self.names:
             missing = [name for name in names if name not in self.names]
             if missing:
@@ -180,7 +179,8 @@ class ShardedFeatures:
 
     def batches(self) -> Iterator[FeatureBatch]:
         """Shard by shard."""
-        for shard in self._log.shards:
+        # Of a shard that is opened anew nothing stays mapped when the next one comes.
+        for shard in map(replace, self._log.shards):
             shard.verify()
             matrix, start = shard.dataset.features, 0
             for names in shard.names():
@@ -201,8 +201,7 @@ def _look(path: str, names: Sequence[str] | None) -> _File:
             columns = columns_to_read(schema, path, names=names)
             index: tuple[str, ...] = ()
             if names is None and FEATURES not in columns:
-                may_be = [name for name in columns if called_like_numbering(name)]
-                index = numbering(opened.read(may_be)) if may_be else ()
+                index = numbering_in(opened, columns)
     except _UNREADABLE as error:
         raise DataError(f"{path}: not readable as Parquet ({reason_of(error)})") from error
     left_out = (*unread(schema, columns), *index) if names is None else ()

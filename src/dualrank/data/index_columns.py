@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +55,12 @@ def numbering(table: pa.Table) -> tuple[str, ...]:
         and len(table) > 1
         and pc.count_distinct(table[name], mode="all").as_py() == len(table)
     )
+
+
+def numbering_in(file: pq.ParquetFile, columns: Sequence[str]) -> tuple[str, ...]:
+    """The same of these columns of a file, of which those are read that are called like one."""
+    may_be = [name for name in columns if called_like_numbering(name)]
+    return numbering(file.read(may_be)) if may_be else ()
 
 
 def say_left_out(where: str, columns: Sequence[str]) -> None:

@@ -129,20 +129,24 @@ class LogParts:
         return sum(part.sessions for part in self.parts)
 
     def changed(self, change: Callable[[LogPart], ClickLog]) -> LogParts:
-        """The same lists with other sessions: what `change` makes of every part."""
+        """The same lists with other sessions: what `change` makes of every part.
+
+        Shards of which no session is left are no parts any more; of a log in memory, its only part
+        stays whatever is left of it.
+        """
+        in_memory = self.sharded is None
 
         def other(part: LogPart) -> LogPart:
             made = change(part)
-            if part.sums is None and self.sharded is None:  # what is in memory stays there
+            if in_memory:
                 return LogPart(part.number, made.sessions, lambda: made, part.names)
             return LogPart(part.number, made.sessions, lambda: change(part), part.names)
 
         def read() -> ClickLog:
             raise DataError("a part of the sessions of a log in shards is not read as one log")
 
-        kept = tuple(each for each in map(other, self.parts) if each.sessions)
-        alone = len(kept) == 1 and self.sharded is None
-        return replace(self, parts=kept, read=kept[0].open if alone else read)
+        kept = tuple(each for each in map(other, self.parts) if in_memory or each.sessions)
+        return replace(self, parts=kept, read=kept[0].open if in_memory else read)
 
 
 def parts_and_dataset(log: Any, features: Any) -> tuple[LogParts, Dataset | None]:

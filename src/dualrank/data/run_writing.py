@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.csv
@@ -62,15 +62,41 @@ def writing_run(path: Path) -> Iterator[Write]:
     """
     require_run_name(path)
     if is_folder_of_parts(path):
-        with whole_folder(path) as folder:
-            parts = _Parts(folder)
-            yield parts.write
-            parts.close()
+        with whole_folder(path) as folder, _closed(_Parts(folder)) as run:
+            yield run.write
         return
-    with atomic_file(path) as file:
-        run = _KINDS.get(path.suffix, _Trec)(file)
+    with atomic_file(path) as file, _closed(_KINDS.get(path.suffix, _Trec)(file)) as run:
         yield run.write
-        run.close()
+
+
+class _Run(Protocol):
+    """A run as a file, or several."""
+
+    def write(self, rows: pa.Table) -> None: ...
+    def finish(self) -> None:
+        """Write what is still held."""
+
+    def close(self) -> None:
+        """Hold nothing open any more, finished or not."""
+
+
+Run = TypeVar("Run", bound=_Run)
+
+
+@contextmanager
+def _closed(run: Run) -> Iterator[Run]:
+    """A run that is finished if nothing fails, and closed while its file is there in any case.
+
+    Arrow's writers would write their last bytes whenever memory is tidied up.
+    """
+    try:
+        yield run
+        run.finish()
+    except BaseException:
+        with suppress(OSError, ValueError, pa.ArrowException):  # said already, if the disk is full
+            run.close()
+        raise
+    run.close()
 
 
 class _Parquet:
@@ -88,12 +114,14 @@ class _Parquet:
             self._group(whole.slice(0, ROWS_OF_GROUP))
             self._held = [whole.slice(ROWS_OF_GROUP)]
 
-    def close(self) -> None:
+    def finish(self) -> None:
         left = pa.concat_tables(self._held)
         if self._writer is None or len(left):
             self._group(left)
-        assert self._writer is not None
-        self._writer.close()
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
 
     def _group(self, rows: pa.Table) -> None:
         schema = marked(rows.schema, MARK)
@@ -120,7 +148,12 @@ class _Parts:
             self._left -= len(now)
             rows = rows.slice(len(now))
             if self._left == 0:
+                self.finish()
                 self.close()
+
+    def finish(self) -> None:
+        if self._part is not None:
+            self._part.finish()
 
     def close(self) -> None:
         if self._part is not None:
@@ -138,6 +171,9 @@ class _Csv:
             self._writer = pyarrow.csv.CSVWriter(self._file, rows.schema)
         self._writer.write_table(rows)
 
+    def finish(self) -> None:
+        pass
+
     def close(self) -> None:
         if self._writer is not None:
             self._writer.close()
@@ -153,6 +189,9 @@ class _Trec:
         require_words("document", columns[1])
         for query, document, score, rank in zip(*columns, strict=True):
             self._file.write(f"{query} Q0 {document} {rank} {score!r} dualrank\n".encode())
+
+    def finish(self) -> None:
+        pass
 
     def close(self) -> None:
         pass

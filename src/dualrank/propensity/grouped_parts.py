@@ -57,7 +57,9 @@ class GroupedParts:
         """Cut a log into groups; `auto` takes queries where there are at least ten."""
         if log.sessions > MOST_SESSIONS:
             raise DataError(f"the log counts {log.sessions:.3g} sessions: its counts are damaged")
-        queries = [len(_queries(part)) for part in log]
+        if log.sessions == 0:
+            raise DataError("the log has no session that could be counted")
+        queries = [_query_count(part) for part in log]
         over = over_what(over, sum(queries))
         groups = group_count(log.depth, over, sum(queries), log.sessions)
         before = np.append(0, np.cumsum(queries)[:-1]).tolist()
@@ -66,7 +68,9 @@ class GroupedParts:
     def __iter__(self) -> Iterator[GroupedClicks]:
         for part, before in zip(self.log, self.before, strict=True):
             if self.over == "queries" and part.sums is not None:
-                yield SummedClicks(part, part.sums(), self.group_count, self.seed, before)
+                yield SummedClicks(
+                    part, part.sums(), self.depth, self.group_count, self.seed, before
+                )
             else:
                 yield GroupedClicks.in_groups(
                     part.log,
@@ -127,11 +131,14 @@ class SummedClicks(GroupedClicks):
 
     _part: LogPart
     _sums: PairSums
+    _depth: int
     _seed: int
     _before: int
 
-    def __init__(self, part: LogPart, sums: PairSums, groups: int, seed: int, before: int) -> None:
-        own = {"_part": part, "_sums": sums, "_seed": seed, "_before": before}
+    def __init__(
+        self, part: LogPart, sums: PairSums, depth: int, groups: int, seed: int, before: int
+    ) -> None:
+        own = {"_part": part, "_sums": sums, "_depth": depth, "_seed": seed, "_before": before}
         # A frozen value is filled by its own methods only.
         self.__dict__.update(own, group_count=groups, over="queries")
 
@@ -172,6 +179,11 @@ class SummedClicks(GroupedClicks):
         return self._counted.clicks
 
     @property
+    def depth(self) -> int:
+        """The longest list that was shown."""
+        return self._depth
+
+    @property
     def session_count(self) -> int:
         """Sessions of all groups."""
         return int(self._part.sessions)
@@ -200,9 +212,8 @@ class SummedClicks(GroupedClicks):
     def cells(self) -> Cells:
         """The log as query–document pairs at positions."""
         document, place, sessions, clicks = self._sums.rows.T
-        queries = _queries(self._part)
-        of_query = np.zeros(int(queries.max(initial=-1)) + 1, dtype=np.int32)
-        of_query[queries] = groups_of_queries(
+        queries, query_of = np.unique(self._sums.queries, return_inverse=True)
+        of_query = groups_of_queries(
             len(queries), self.group_count, self._before, group_draw(self._seed, self._part.number)
         )
         shown, clicked = sessions.astype(np.float64), clicks.astype(np.float64)
@@ -213,15 +224,15 @@ class SummedClicks(GroupedClicks):
             shown,
             clicked,
             np.arange(len(shown), dtype=np.int32),
-            of_query[self._sums.queries],
+            of_query[query_of].astype(np.int32, copy=False),
             shown,
             clicked,
         )
 
 
-def _queries(part: LogPart) -> NDArray[np.int32]:
-    """The queries of a part that have sessions, in order."""
+def _query_count(part: LogPart) -> int:
+    """How many queries of a part have sessions."""
     if part.sums is None:
-        return shown_queries(part.log)
-    # Every list of a shard was shown.
-    return np.unique(part.log.lists.queries)
+        return len(shown_queries(part.log))
+    # Every list of a shard was shown, and shows a document.
+    return len(np.unique(part.sums().queries))

@@ -2,6 +2,7 @@
 
 import errno
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -49,6 +50,16 @@ def clicked_log(queries=QUERIES, lists=3, sessions=4_000, seed=0):
 @pytest.fixture
 def both(in_shards):
     return in_shards(*clicked_log())
+
+
+@pytest.mark.parametrize(("code", "who"), [(1, "no"), (0, "every")])
+def test_a_value_that_no_session_or_every_one_has_is_not_held_out(in_shards, code, who):
+    log, data = clicked_log()
+    codes = np.full(len(log.counts), code, dtype=np.int32)
+    log = replace(log, columns={"device": Column(("phone", "desk"), codes)})
+    for each in in_shards(log, data):
+        with pytest.raises(DataError, match=f"{who} session has 'phone' in the column 'device'"):
+            hold_out_value(each, "device", "phone")
 
 
 def relevance(model):
@@ -179,12 +190,19 @@ def test_temporary_counts_are_removed_and_missing_ones_are_a_sentence(both, tmp_
     assert set(tmp_path.iterdir()) == before
 
 
-def test_a_full_disk_is_a_sentence(both, monkeypatch):
+@pytest.mark.parametrize(
+    ("says", "reason"),
+    [
+        ((errno.ENOSPC, "No space left on device"), "No space left on device"),
+        (("4096 requested and 0 written",), "4096 requested and 0 written"),  # as numpy says it
+    ],
+)
+def test_a_full_disk_is_a_sentence(both, monkeypatch, says, reason):
     def full(*_, **__):
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise OSError(*says)
 
     monkeypatch.setattr(kept_counts.np, "save", full)
-    with pytest.raises(SettingsError, match=r"No space left on device.*set TMPDIR to"):
+    with pytest.raises(SettingsError, match=rf"written here \({reason}\); set TMPDIR to"):
         KeptCounts(LogParts.of(both[1]), PairTrials.of, most_bytes=0)
 
 

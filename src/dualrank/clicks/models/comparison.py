@@ -151,7 +151,11 @@ def hold_out_value(log: ClickLog | LogParts, column: str, value: str) -> tuple[L
 
         return chosen
 
-    return parts.changed(rows(False)), parts.changed(rows(True))
+    train, test = parts.changed(rows(False)), parts.changed(rows(True))
+    if train.sessions == 0 or test.sessions == 0:
+        who = "every" if train.sessions == 0 else "no"
+        raise DataError(f"{who} session has {value!r} in the column {column!r}: nothing to compare")
+    return train, test
 
 
 def hold_out(log: ClickLog | LogParts, share: float, seed: int) -> tuple[LogParts, LogParts]:

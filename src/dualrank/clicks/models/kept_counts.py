@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dualrank.data.log.scratch import ScratchFolder
 from dualrank.errors import DataError, SettingsError
+from dualrank.sentences import reason_of
 
 MOST_BYTES = 1 << 28
 """Of counts that are held in memory, over all parts."""
@@ -91,8 +92,8 @@ class _OnDisk(Generic[C]):
                 self._files[name] = written[id(array)]
         except OSError as error:
             raise SettingsError(
-                f"{folder}: counts cannot be written here ({error.strerror}); set TMPDIR to a "
-                "folder with more space"
+                f"{folder}: counts cannot be written here ({error.strerror or reason_of(error)}); "
+                "set TMPDIR to a folder with more space"
             ) from error
 
     def read(self) -> C:

@@ -16,7 +16,7 @@ from dualrank.data.log.added_reports import added_reports
 from dualrank.data.log.days import Day, refuse_unlike
 from dualrank.data.log.engine import Progress
 from dualrank.data.log.saved import BROKEN, read_saved, rows_and_note
-from dualrank.data.log.saved_rows import log_of
+from dualrank.data.log.saved_rows import log_of, one_table
 from dualrank.errors import DataError
 from dualrank.sentences import reason_of
 
@@ -67,8 +67,6 @@ def _sum(
         "events": notes[0].get("events", []),
         "reading": None,
     }
-    if any("places" in table.column_names for table in tables):
-        tables = [_with_places(table) for table in tables]
     rows = [pc.sum(pc.list_value_length(table["happened"])).as_py() or 0 for table in tables]
     more = {}
     begins, period_of_day = _cut([day.sessions for day in days], periods)
@@ -76,7 +74,7 @@ def _sum(
     if len(begins) > 1 and PERIOD not in names:
         codes = np.repeat(period_of_day, rows).astype(np.int32)
         more[PERIOD] = Column(tuple(days[begin].name for begin in begins), codes)
-    log = log_of(pa.concat_tables(tables), note, more)
+    log = log_of(one_table(tables), note, more)
     events = {kind: _exact(amounts, len(days)) for kind, amounts in log.events.items()}
     return replace(log, events=events)
 
@@ -87,17 +85,6 @@ def _cut(sessions: list[int], periods: int) -> tuple[NDArray[np.int64], NDArray[
     first = [int(ends[-1]) * part // max(periods, 1) for part in range(max(periods, 1))]
     begins = np.unique(np.searchsorted(ends, first, side="right"))
     return begins, np.searchsorted(begins, np.arange(len(sessions)), side="right") - 1
-
-
-def _with_places(table: pa.Table) -> pa.Table:
-    """Lists without gaps, as they are written among lists that have some."""
-    if "places" in table.column_names:
-        return table
-    lengths = pc.list_value_length(table["doc_ids"]).to_numpy()
-    ends = np.append(0, np.cumsum(lengths)).astype(np.int32)
-    place = np.arange(ends[-1], dtype=np.int32) - np.repeat(ends[:-1], lengths) + 1
-    places = pa.ListArray.from_arrays(ends, place.astype(np.int32))
-    return table.add_column(2, pa.field("places", pa.list_(pa.int32())), places)
 
 
 def _exact(amounts: NDArray[np.float64], days: int) -> NDArray[np.float64]:

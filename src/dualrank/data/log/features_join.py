@@ -34,11 +34,7 @@ def point_to(log: ClickLog, dataset: Dataset) -> ClickLog:
         )
     row_of = np.array([rows.get(pair, PADDING) for pair in pairs], dtype=np.int32)
     if len(pairs) and (row_of == PADDING).all():
-        raise DataError(
-            f"{dataset.source}: no document of the log has features; the log shows "
-            f"{document_of(*pairs[0])}, the features begin with "
-            f"{document_of(*next(iter(rows)))}: the ids must be written alike"
-        )
+        raise DataError(nothing_in_common(dataset.source, pairs[0], next(iter(rows))))
 
     lists = log.lists
     documents = np.where(lists.mask, row_of[lists.documents], PADDING).astype(np.int32)
@@ -72,6 +68,14 @@ def point_to(log: ClickLog, dataset: Dataset) -> ClickLog:
         log.events,
     )
     return replace(joined, reading=with_problems(reading, problems, joined.sessions))
+
+
+def nothing_in_common(where: str, shown: tuple[str, str], there: tuple[str, str]) -> str:
+    """The sentence against features of other documents than the log shows, with one of each."""
+    return (
+        f"{where}: no document of the log has features; the log shows {document_of(*shown)}, the "
+        f"features begin with {document_of(*there)}: the ids must be written alike"
+    )
 
 
 def with_problems(reading: ReadingReport, problems: Sequence[Problem], kept: int) -> ReadingReport:

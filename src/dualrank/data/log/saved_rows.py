@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -76,6 +76,24 @@ def log_of(
     )
     reading = None if note["reading"] is None else ReadingReport.from_dict(note["reading"])
     return replace(log, reading=reading)
+
+
+def one_table(tables: Sequence[pa.Table]) -> pa.Table:
+    """Rows of several logs, one below the other; only those of logs with gaps have `places`."""
+    if any("places" in table.column_names for table in tables):
+        tables = [_with_places(table) for table in tables]
+    return pa.concat_tables(tables)
+
+
+def _with_places(table: pa.Table) -> pa.Table:
+    """Lists without gaps, as they are written among lists that have some."""
+    if "places" in table.column_names:
+        return table
+    lengths = pc.list_value_length(table["doc_ids"]).to_numpy()
+    ends = np.append(0, np.cumsum(lengths)).astype(np.int32)
+    place = np.arange(ends[-1], dtype=np.int32) - np.repeat(ends[:-1], lengths) + 1
+    places = pa.ListArray.from_arrays(ends, place.astype(np.int32))
+    return table.add_column(2, pa.field("places", pa.list_(pa.int32())), places)
 
 
 def _places(

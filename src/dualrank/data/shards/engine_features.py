@@ -15,10 +15,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dualrank.data.catalogue import Catalogue
-from dualrank.data.feature_rows import FEATURES, GRADE, KEYS, FeatureRows, columns_to_read
-from dualrank.data.index_columns import called_like_numbering, say_left_out, unread
+from dualrank.data.feature_rows import (
+    FEATURES,
+    GRADE,
+    KEYS,
+    FeatureRows,
+    columns_to_read,
+    lengths_of_lists,
+    uneven,
+)
+from dualrank.data.index_columns import say_left_out, unread
 from dualrank.data.log.assembly import catalogue_in_order
 from dualrank.data.log.engine import Engine, numbered, only_value
+from dualrank.data.log.features_join import nothing_in_common
 from dualrank.data.log.log_rows import id_as_text
 from dualrank.errors import DataError
 from dualrank.sentences import document_of
@@ -41,10 +50,18 @@ class EngineFeatures:
 
     @classmethod
     def keep(
-        cls, engine: Engine, where: str, schemas: Sequence[pa.Schema], shards: int
+        cls,
+        engine: Engine,
+        where: str,
+        schemas: Sequence[pa.Schema],
+        numbering: Sequence[str],
+        shards: int,
     ) -> EngineFeatures:
-        """Lay the view `features`, of files with these schemas, out over shards, and check it."""
-        columns = _columns(engine, where, schemas)
+        """Lay the view `features`, of files with these schemas, out over shards, and check it.
+
+        Columns that are `numbering` the rows of files are no features.
+        """
+        columns = _columns(where, schemas, numbering)
         types = engine.types(VIEW)
         query, document = (id_as_text(engine.quote(key), types[key]) for key in KEYS)
         values = ", ".join(f"{engine.quote(name)} AS f{i}" for i, name in enumerate(columns))
@@ -56,8 +73,8 @@ class EngineFeatures:
         )
         count = len(columns)
         if columns == (FEATURES,):
-            found = engine.fetch("SELECT f0 FROM documents LIMIT 1").column(0).to_pylist()
-            count = len(found[0] or ()) if found else 0
+            # Of what is missing, empty or filled, the largest is filled.
+            count = len(only_value(engine, "SELECT max(f0) FROM documents") or ())
         features = cls(engine, where, columns, count)
         features._check()
         row = numbered("query", "document")
@@ -68,6 +85,7 @@ class EngineFeatures:
             "ON p.shard = d.shard AND p.query = d.query AND p.document = d.document",
             by="shard",
         )
+        features._require_some_of_log()
         return features
 
     @property
@@ -95,6 +113,19 @@ class EngineFeatures:
                 "expected one row of features"
             )
 
+    def _require_some_of_log(self) -> None:
+        """Refuse features of documents of which the log shows none."""
+        engine, first = self.engine, "ORDER BY query, document LIMIT 1"
+        if only_value(engine, "SELECT count(row) FROM rows_of_pairs"):
+            return
+        shown, there = (
+            engine.fetch(f"SELECT query, document FROM {table} {first}").to_pylist()
+            for table in ("pairs", "documents")
+        )
+        for pair in shown:  # a log of which no list is left shows none, and is refused for that
+            ours, theirs = ((row["query"], row["document"]) for row in (pair, there[0]))
+            raise DataError(nothing_in_common(self.where, ours, theirs))
+
     def documents(self, shard: int) -> tuple[Catalogue, NDArray[np.float32]]:
         """The names of a shard's documents, and their features."""
         values = [f"f{number}" for number in range(len(self.columns))]
@@ -106,12 +137,11 @@ class EngineFeatures:
         if fetched.num_rows == 0:
             return catalogue, np.empty((0, self.count), np.float32)
         table = fetched.select(values).rename_columns(self.columns)
+        if self.names is None:
+            least, most = (length or 0 for length in lengths_of_lists(table[FEATURES]))
+            if (least, most) != (self.count, self.count):
+                raise DataError(uneven(self.where, min(least, self.count), max(most, self.count)))
         rows = FeatureRows.of(table, self.where, names=self.names, keys=())
-        if rows.matrix.shape[1] != self.count:
-            raise DataError(
-                f"{self.where}: documents have {self.count} and {rows.matrix.shape[1]} features; "
-                "expected equally many"
-            )
         if not (np.isfinite(rows.matrix) | np.isnan(rows.matrix)).all():
             queries = catalogue.query_ids[catalogue.query_of_document]
             named = replace(
@@ -129,7 +159,7 @@ class EngineFeatures:
         return np.asarray(table["row"].to_numpy(), dtype=np.int32)
 
 
-def _columns(engine: Engine, where: str, schemas: Sequence[pa.Schema]) -> tuple[str, ...]:
+def _columns(where: str, schemas: Sequence[pa.Schema], numbering: Sequence[str]) -> tuple[str, ...]:
     """The columns with features, over all files; what only numbers the rows is left out."""
     found, left_out = dict[str, None](), dict[str, None]()
     for schema in schemas:
@@ -138,13 +168,9 @@ def _columns(engine: Engine, where: str, schemas: Sequence[pa.Schema]) -> tuple[
         left_out |= dict.fromkeys(unread(schema, columns))
     if FEATURES in found and len(found) > 1:
         raise DataError(f"{where}: some files have a column 'features', others do not")
-    types = engine.types(VIEW)
-    for name in [each for each in found if called_like_numbering(each)]:
-        column = engine.quote(name)
-        distinct = f"SELECT count(*) > 1 AND count(DISTINCT {column}) = count(*) FROM {VIEW}"
-        if types[name] == "integer" and only_value(engine, distinct):
-            del found[name]
-            left_out[name] = None
+    for name in [each for each in numbering if each in found]:
+        del found[name]
+        left_out[name] = None
     if left_out:
         say_left_out(where, list(left_out))
     if not found:

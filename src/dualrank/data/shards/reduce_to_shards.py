@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dualrank.data.features import is_parquet, read_features
+from dualrank.data.index_columns import numbering_in
 from dualrank.data.log.duckdb_engine import MEMORY_LIMIT, DuckDBEngine
 from dualrank.data.log.engine import Progress
 from dualrank.data.log.formats import PARQUET
@@ -22,9 +23,10 @@ from dualrank.data.log.read_log import Paths, is_reduced, read_log
 from dualrank.data.log.reduction import reduce_in_engine
 from dualrank.data.log.ubi import Ubi
 from dualrank.data.shards.engine_features import VIEW, EngineFeatures
-from dualrank.data.shards.sharded_log import ShardedLog
+from dualrank.data.shards.sharded_log import ShardedLog, is_sharded
 from dualrank.data.shards.sharded_reduction import fetch_shards
 from dualrank.data.shards.splitting import write_shards
+from dualrank.data.shards.whole_shards import read_documents
 from dualrank.errors import DataError
 from dualrank.sentences import reason_of
 
@@ -49,11 +51,15 @@ def reduce_to_shards(
 
     The log and how it is read are those of `read_log`; `features` are Parquet files. DuckDB reduces
     and joins within `memory`, and on disk beyond it; here, one shard at a time is in memory. A log
-    that is reduced already is read whole, and cut.
+    that is reduced already is read whole, and cut; one in shards keeps its features where no others
+    are given.
     """
     options = replace(options or LogOptions(), **settings)
     if is_reduced(log):
         dataset = None if features is None else read_features(features)
+        if features is None and is_sharded(log):
+            sharded = ShardedLog.open(log)
+            dataset = None if sharded.feature_count is None else read_documents(sharded)
         whole = read_log(log, dataset, events=events, options=options, progress=progress)
         return write_shards(whole, Path(out), shards, dataset)
     source = find_source(log)
@@ -67,7 +73,8 @@ def reduce_to_shards(
         joined = None
         if given is not None:
             engine.open(given, VIEW)
-            joined = EngineFeatures.keep(engine, given.name, schemas_of(given), shards)
+            held = HeldColumns.of(given)
+            joined = EngineFeatures.keep(engine, given.name, held.schemas, held.numbering, shards)
         report = part_of(progress, REDUCED, 1.0)
         return fetch_shards(
             engine, account, Path(out), shards, options.max_bad_share, joined, report
@@ -83,15 +90,32 @@ def feature_files(features: str | os.PathLike[str]) -> Source:
     return found
 
 
-def schemas_of(source: Source) -> list[pa.Schema]:
-    """What the files of features hold."""
-    schemas = []
-    for file in source.files:
-        try:
-            schemas.append(pq.read_schema(file))
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise DataError(f"{file}: not readable as Parquet ({reason_of(error)})") from error
-    return schemas
+@dataclass(frozen=True)
+class HeldColumns:
+    """What files of features hold, and which columns number the rows of every file.
+
+    A file of one row says nothing about that.
+    """
+
+    schemas: list[pa.Schema]
+    numbering: list[str]
+
+    @classmethod
+    def of(cls, source: Source) -> HeldColumns:
+        """Look at the columns of files, and read those that are called like an index."""
+        schemas, counting, others = [], dict[str, None](), set[str]()
+        for file in source.files:
+            try:
+                with pq.ParquetFile(file) as opened:
+                    names = opened.schema_arrow.names
+                    schemas.append(opened.schema_arrow)
+                    found = numbering_in(opened, names)
+                    if opened.metadata.num_rows > 1:
+                        others |= set(names).difference(found)
+            except (OSError, ValueError, pa.ArrowException) as error:
+                raise DataError(f"{file}: not readable as Parquet ({reason_of(error)})") from error
+            counting |= dict.fromkeys(found)
+        return cls(schemas, [name for name in counting if name not in others])
 
 
 def part_of(progress: Progress | None, start: float, end: float) -> Progress | None:

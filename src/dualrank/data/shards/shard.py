@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -92,14 +93,26 @@ class Shard:
     def verify(self) -> None:
         """Refuse a shard with any other byte than was written, or numbers that cannot be."""
         self.require_files()
-        for name, written in self.files.items():
-            path = self.folder / name
-            if sha256_of_file(path) != written.sha256:
-                raise DataError(
-                    f"{path}: damaged, or a shard of another log: its digest differs from that of "
-                    "what was written; copy it again, or reduce the log again"
-                )
+        for name in self.files:
+            self.require_digest(name)
         require_sound(self)
+
+    def require_digest(self, name: str) -> None:
+        """Refuse a file with any other byte than was written."""
+        path = self.folder / name
+        if sha256_of_file(path) != self.files[name].sha256:
+            raise DataError(
+                f"{path}: damaged, or a shard of another log: its digest differs from that of "
+                "what was written; copy it again, or reduce the log again"
+            )
+
+    def require_features(self) -> None:
+        """Refuse a shard of a log that was reduced without features."""
+        if self.feature_count is None:
+            raise DataError(
+                f"{self.folder.parent}: these shards have no features; reduce the log again with "
+                "the features of its documents (`dualrank reduce LOG --features FILE --shards N`)"
+            )
 
     @cached_property
     def log(self) -> ClickLog:
@@ -146,12 +159,8 @@ class Shard:
     @cached_property
     def dataset(self) -> Dataset:
         """The documents with their features, without their names."""
-        if self.feature_count is None:
-            raise DataError(
-                f"{self.folder.parent}: these shards have no features; reduce the log again, with "
-                "its features beside it"
-            )
-        shape = (self.documents, self.feature_count)
+        self.require_features()
+        shape = (self.documents, self.feature_count or 0)
         return Dataset(
             features=self._map(FEATURES, np.float32, shape),
             offsets=self.offsets,
@@ -162,23 +171,25 @@ class Shard:
 
     def catalogue(self) -> Catalogue:
         """The names of its queries and documents, in memory."""
-        queries, documents = list[Any](), list[Any]()
+        queries, documents, before = list[Any](), list[Any](), 0
         for batch in self.names():
-            queries += batch.column("query_id").to_pylist()
+            # A query is named by the first of its documents.
+            first, last = np.searchsorted(self.offsets[:-1], (before, before + len(batch)))
+            rows = pa.array(self.offsets[first:last] - before)
+            queries += batch.column("query_id").take(rows).to_pylist()
             documents += batch.column("doc_id").to_pylist()
-        query_of = np.repeat(np.arange(self.queries), np.diff(self.offsets))
-        firsts = self.offsets[:-1].tolist()
+            before += len(batch)
         return Catalogue(
-            np.array([queries[first] for first in firsts], dtype=object),
+            np.array(queries, dtype=object),
             np.array(documents, dtype=object),
-            query_of,
+            np.repeat(np.arange(self.queries), np.diff(self.offsets)),
         )
 
     def names(self) -> Iterator[pa.RecordBatch]:
         """`query_id` and `doc_id` of every document, in the order of the features."""
         path, rows = self.folder / NAMES, 0
         try:
-            with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
+            with pa.memory_map(os.fsencode(path)) as file, pa.ipc.open_file(file) as reader:
                 for number in range(reader.num_record_batches):
                     batch = reader.get_batch(number)
                     batch.validate(full=True)

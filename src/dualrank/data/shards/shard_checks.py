@@ -43,7 +43,7 @@ class _Checks:
         self._within("pair_counts.npy", counts[:, 0], 0, shard.documents)
         self._within("pair_counts.npy", counts[:, 1], 1, shard.depth + 1)
         self._within("pair_counts.npy", counts[:, 2:], 0, shard.sessions + 1)
-        self._rises("offsets.npy", shard.offsets, shard.documents)
+        self._rises("offsets.npy", shard.offsets, shard.documents, least=1)
         self._rises("starts.npy", shard.starts, shard.patterns)
         if len(shard.cumulative):
             self._rises("cumulative.npy", np.append(0, shard.cumulative[-1:]), shard.sessions)
@@ -79,11 +79,11 @@ class _Checks:
             # A nan is neither at least nor below anything.
             self._require(name, bool(block.min() >= least and block.max() < below))
 
-    def _rises(self, name: str, values: NDArray[np.int64], end: int) -> None:
+    def _rises(self, name: str, values: NDArray[np.int64], end: int, least: int = 0) -> None:
         self._require(name, bool(values[0] == 0 and values[-1] == end))
         for first in range(0, len(values), ROWS_AT_ONCE):
             block = values[first : first + ROWS_AT_ONCE + 1]
-            self._require(name, bool((np.diff(block) >= 0).all()))
+            self._require(name, bool((np.diff(block) >= least).all()))
 
     def _require(self, name: str, holds: bool) -> None:
         if not holds:

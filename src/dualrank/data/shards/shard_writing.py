@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,9 @@ def new_shards(out: Path, shards: int) -> Iterator[Path]:
     """A folder to write so many shards into, which then take the place of those in `out`.
 
     Nobody else writes there meanwhile. What else lies in `out` stays, and is never taken for a
-    shard; what a killed writer left goes. The manifest comes last: without it there is no log.
+    shard; what a killed writer left goes. Whatever fails, the earlier log stands again; only who is
+    killed between the first rename and the last leaves none: the manifest goes first, and the new
+    one comes last.
     """
     with writing_alone(out):
         _refuse_others(out, shards)
@@ -65,14 +67,32 @@ def new_shards(out: Path, shards: int) -> Iterator[Path]:
         new.mkdir()
         try:
             yield new
-            (out / MANIFEST).unlink(missing_ok=True)
-            for old in filter(_is_shard, out.glob("[0-9]" * len(shard_name(0)))):
-                shutil.rmtree(old)
-            for number in range(shards):
-                os.rename(new / shard_name(number), out / shard_name(number))
-            os.rename(new / MANIFEST, out / MANIFEST)
+            _exchange(out, new, shards)
         finally:
             shutil.rmtree(new, ignore_errors=True)
+
+
+def _exchange(out: Path, new: Path, shards: int) -> None:
+    """Move the old log aside, which takes no time, and the new one in; all of it or nothing."""
+    aside = new / "replaced"
+    aside.mkdir()
+    names = [shard_name(number) for number in range(shards)]
+    old = filter(_is_shard, out.glob("[0-9]" * len(shard_name(0))))
+    leaving = [*filter(os.path.lexists, [out / MANIFEST]), *old]
+    moves = [
+        *((path, aside / path.name) for path in leaving),
+        *((new / name, out / name) for name in (*names, MANIFEST)),
+    ]
+    begun = list[tuple[Path, Path]]()
+    try:
+        for move in moves:
+            begun.append(move)
+            os.rename(*move)
+    except BaseException:
+        for before, after in reversed(begun):
+            with suppress(FileNotFoundError):  # an interrupt comes before a rename, or after it
+                os.rename(after, before)
+        raise
 
 
 def _refuse_others(out: Path, shards: int) -> None:

@@ -20,12 +20,12 @@ from dualrank.data.click_log import MOST_SESSIONS, ClickLog
 from dualrank.data.log.examples import MAX_DEPTH
 from dualrank.data.log.reading_report import ReadingReport
 from dualrank.data.log.saved import refusing_damage, rows_and_note
-from dualrank.data.log.saved_rows import log_of
+from dualrank.data.log.saved_rows import log_of, one_table
 from dualrank.data.memory_limits import require_memory
 from dualrank.data.shards.shard import LOG, Shard, WrittenFile
 from dualrank.errors import DataError
 from dualrank.sentences import reason_of, shortened
-from dualrank.storage import read_json, sha256_of_file
+from dualrank.storage import read_json
 
 MANIFEST = "shards.json"
 FORMAT = 1
@@ -104,6 +104,12 @@ class ShardedLog:
         path = Path(folder)
         file = path / MANIFEST
         found = read_json(file)
+        written = found.get("format") if isinstance(found, dict) else None
+        if type(written) is int and written > FORMAT:
+            raise DataError(
+                f"{file}: a log in shards of format {written}, which a newer dualrank wrote; this "
+                f"version reads {FORMAT}: update it"
+            )
         try:
             log = _opened(path, found)
         except (KeyError, TypeError, ValueError, AttributeError, DataError) as error:
@@ -114,6 +120,10 @@ class ShardedLog:
             if only is None or shard.number in only:
                 shard.require_files()
         return log
+
+    def require_features(self) -> None:
+        """Refuse a log that was reduced without features."""
+        self.shards[0].require_features()
 
     def read(self) -> ClickLog:
         """The whole log in memory, with its names, as if it had been reduced into one file."""
@@ -130,17 +140,12 @@ class ShardedLog:
             ) from error
         pieces, note = list[pa.Table](), dict[str, Any]()
         for shard in self.shards:
-            path = str(shard.folder / LOG)
-            if sha256_of_file(Path(path)) != shard.files[LOG].sha256:
-                raise DataError(
-                    f"{path}: damaged, or a shard of another log: its digest differs from that of "
-                    "what was written; copy it again, or reduce the log again"
-                )
-            table, note = rows_and_note(path)
+            shard.require_digest(LOG)
+            table, note = rows_and_note(str(shard.folder / LOG))
             pieces.append(table)
         whole = {**note, "reading": None}
         with refusing_damage(str(self.folder)):
-            log = log_of(pa.concat_tables(pieces), whole)
+            log = log_of(one_table(pieces), whole)
         return replace(log, reading=self.reading)
 
 

@@ -38,7 +38,9 @@ def fetch_shards(
     Nothing appears under the name before all of it is written.
     """
     account.report.check(max_bad_share)
-    depth = only_value(engine, "SELECT max(place) FROM shown") or 1
+    first = only_value(engine, "SELECT min(place) FROM shown")
+    _refuse_useless(account.report, first == 1)
+    depth = only_value(engine, "SELECT max(place) FROM shown")
     names = {
         name: _values(engine, f"context_{number}") for number, name in enumerate(account.contexts)
     }
@@ -50,16 +52,22 @@ def fetch_shards(
             feature_count=None if features is None else features.count,
             feature_names=None if features is None else features.names,
         )
-        for number in range(shards):
+
+        def write(number: int) -> bool:
+            """Write a shard, of which nothing is left here, and say if lists have a first place."""
             log = _with_values(assemble(fetch_reduced(engine, account, number)), names)
             matrix = None
             if features is not None:
                 there, matrix = features.documents(number)
                 log = lost.point_to(log, there, features.rows_of_pairs(number), features.where)
             writer.add(log, matrix)
-            first_shown |= bool((log.lists.documents[:, :1] != PADDING).any())
+            return bool((log.lists.documents[:, :1] != PADDING).any())
+
+        for number in range(shards):
+            first_shown |= write(number)
             if progress is not None:
                 progress(number + 1, shards)
+        # Lists may have gone for want of features.
         reading = lost.added_to(account.report)
         reading.check(max_bad_share)
         _refuse_useless(reading, first_shown)

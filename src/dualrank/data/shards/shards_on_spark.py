@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from dualrank.data.log.engine import Progress
+from dualrank.data.index_columns import called_like_numbering
+from dualrank.data.log.engine import Progress, only_value
+from dualrank.data.log.log_files import URL
 from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.reduction import reduce_in_engine
 from dualrank.data.log.spark import SparkEngine
 from dualrank.data.shards.engine_features import VIEW, EngineFeatures
-from dualrank.data.shards.reduce_to_shards import REDUCED, feature_files, part_of, schemas_of
+from dualrank.data.shards.reduce_to_shards import REDUCED, HeldColumns, feature_files, part_of
 from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.data.shards.sharded_reduction import fetch_shards
 
@@ -51,18 +52,37 @@ def reduce_to_shards_on_spark(
             progress(round(100 * REDUCED), 100)
         joined = None
         if where is not None:
-            joined = EngineFeatures.keep(engine, where, _schemas(engine, where), shards)
+            held = _held(engine, where)
+            joined = EngineFeatures.keep(engine, where, held.schemas, held.numbering, shards)
         report = part_of(progress, REDUCED, 1.0)
         return fetch_shards(
             engine, account, Path(out), shards, options.max_bad_share, joined, report
         )
 
 
-def _schemas(engine: SparkEngine, where: str) -> list[pa.Schema]:
+def _held(engine: SparkEngine, where: str) -> HeldColumns:
     """What the features hold, as their files say where they are to be seen from here.
 
     Spark does not know which columns pandas wrote as an index.
     """
+    if _is_here(where):
+        return HeldColumns.of(feature_files(where))
+    schema = engine.fetch(f"SELECT * FROM {VIEW} LIMIT 0").schema
+    types = engine.types(VIEW)
+    may_be = [n for n in schema.names if called_like_numbering(n) and types[n] == "integer"]
+    return HeldColumns([schema], [name for name in may_be if _numbers(engine, name)])
+
+
+def _is_here(where: str) -> bool:
+    """Whether these are files of this machine, which a pattern finds as Spark does."""
     if os.path.exists(where):
-        return schemas_of(feature_files(where))
-    return [engine.fetch(f"SELECT * FROM {VIEW} LIMIT 0").schema]
+        return True
+    found = [] if URL.match(where) else glob.glob(where, recursive=True)
+    return bool(found) and all(os.path.isfile(file) for file in found)
+
+
+def _numbers(engine: SparkEngine, name: str) -> bool:
+    """Whether a column has another value in every row of each file."""
+    rows = f"SELECT input_file_name() AS file, {engine.quote(name)} AS number FROM {VIEW}"
+    distinct = "count(*) > 1 AND count(DISTINCT struct(file, number)) = count(*)"
+    return bool(only_value(engine, f"SELECT {distinct} FROM ({rows})"))

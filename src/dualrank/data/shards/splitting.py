@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,41 +30,44 @@ def write_shards(
             feature_count=None if dataset is None else dataset.feature_count,
             feature_names=None if dataset is None else dataset.feature_names,
         )
-        for part, features in _parts(log, log.catalogue, shards, dataset):
-            writer.add(part, features)
+        cut = _Cut(log, log.catalogue, shards, dataset)
+        for number in range(shards):
+            writer.add(*cut.part(number))
         writer.finish(log.reading)
     return ShardedLog.open(folder)
 
 
-def _parts(
-    log: ClickLog, catalogue: Catalogue, shards: int, dataset: Dataset | None
-) -> Iterator[tuple[ClickLog, NDArray[np.float32] | None]]:
-    queries = np.array([shard_of(str(query), shards) for query in catalogue.query_ids], np.int64)
-    names = np.array([str(name) for name in catalogue.doc_ids], dtype=object)
-    query_names = np.array([str(name) for name in catalogue.query_ids], dtype=object)
-    _, rank_of_query = np.unique(query_names, return_inverse=True)
-    _, rank_of_name = np.unique(names, return_inverse=True)
-    # Documents by query and name, as they stand in every shard.
-    order = np.lexsort((rank_of_name, rank_of_query[catalogue.query_of_document]))
-    shard_of_row = queries[catalogue.query_of_document[order]]
-    shard_of_list = queries[log.lists.queries]
-    for number in range(shards):
-        rows = order[shard_of_row == number]
-        part = log.take_lists(np.flatnonzero(shard_of_list == number))
-        new = np.full(len(names) + 1, PADDING, dtype=np.int32)
-        new[rows] = np.arange(len(rows))
-        kept, query_of = np.unique(
-            rank_of_query[catalogue.query_of_document[rows]], return_inverse=True
-        )
-        named = np.empty(len(rank_of_query), dtype=object)
-        named[rank_of_query] = query_names
-        own = Catalogue(named[kept], names[rows], query_of.reshape(-1))
-        documents = new[part.lists.documents]
+class _Cut:
+    """A log over so many shards, of which a copy is made one at a time."""
+
+    def __init__(
+        self, log: ClickLog, catalogue: Catalogue, shards: int, dataset: Dataset | None
+    ) -> None:
+        self._log, self._dataset = log, dataset
+        self._names = np.array([str(name) for name in catalogue.doc_ids], dtype=object)
+        query_names = np.array([str(name) for name in catalogue.query_ids], dtype=object)
+        self._query_names, rank_of_query = np.unique(query_names, return_inverse=True)
+        _, rank_of_name = np.unique(self._names, return_inverse=True)
+        self._query_of = rank_of_query[catalogue.query_of_document]
+        shard = np.array([shard_of(name, shards) for name in query_names], np.int64)
+        # Documents by query and name, as they stand in every shard.
+        self._order = np.lexsort((rank_of_name, self._query_of))
+        self._shard_of_row = shard[catalogue.query_of_document[self._order]]
+        self._shard_of_list = shard[log.lists.queries]
+        self._row_in_shard = np.full(len(self._names) + 1, PADDING, dtype=np.int32)
+
+    def part(self, number: int) -> tuple[ClickLog, NDArray[np.float32] | None]:
+        """The lists of a shard, and the features of its documents."""
+        rows = self._order[self._shard_of_row == number]
+        self._row_in_shard[rows] = np.arange(len(rows))
+        kept, query_of = np.unique(self._query_of[rows], return_inverse=True)
+        own = Catalogue(self._query_names[kept], self._names[rows], query_of.reshape(-1))
+        part = self._log.take_lists(np.flatnonzero(self._shard_of_list == number))
+        documents = self._row_in_shard[part.lists.documents]
         any_document = documents.max(axis=1, initial=PADDING)
         lists = RankedLists(documents, own.query_of_document[any_document].astype(np.int32))
         part = _sorted(replace(part, lists=lists, catalogue=own, reading=None))
-        features = None if dataset is None else dataset.features[rows]
-        yield part, features
+        return part, None if self._dataset is None else self._dataset.features[rows]
 
 
 def _sorted(log: ClickLog) -> ClickLog:

@@ -81,6 +81,22 @@ def sample_shards(log: ShardedLog, budget: int = BUDGET) -> ShardSample:
     )
 
 
+def read_documents(log: ShardedLog) -> Dataset:
+    """All documents of a log in shards, with their names and features, in memory."""
+    log.require_features()
+    size = log.documents * (log.feature_count or 0) * 4
+    require_memory(size, f"{log.folder}: the features of all of its shards at once")
+    shards = [replace(shard) for shard in log.shards]
+    for shard in shards:
+        shard.verify()
+    names = [shard.catalogue() for shard in shards]
+    return replace(
+        _documents(shards),
+        query_ids=np.concatenate([each.query_ids for each in names]).astype(np.str_),
+        doc_ids=np.concatenate([each.doc_ids for each in names]).astype(np.str_),
+    )
+
+
 def _joined(logs: Sequence[ClickLog], shards: Sequence[Shard]) -> ClickLog:
     """One log of several, whose lists, queries and documents are numbered on."""
     documents, queries, lists = (

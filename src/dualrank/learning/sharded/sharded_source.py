@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -75,7 +75,7 @@ class ShardedSource:
         for done, shard in enumerate(mine):
             if progress:
                 progress(done, len(mine))
-            shard.verify()
+            replace(shard).verify()  # what nobody uses afterwards is not kept mapped
             chosen = choose(shard, log, int(wanted[shard.number]), seed)
             held = np.zeros(shard.queries, dtype=bool)
             held[chosen.held_out] = True
