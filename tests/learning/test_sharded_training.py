@@ -251,6 +251,18 @@ def test_of_a_query_with_very_many_lists_some_speak_for_all(sharded, monkeypatch
     assert ShardedSource.of(sharded, 0.5, 0).sessions == whole
 
 
+def test_the_sample_does_not_grow_with_the_number_of_shards(tmp_path, monkeypatch):
+    sharded = write_problem(tmp_path / "log", shards=20)
+    monkeypatch.setattr(query_sample, "MOST_LISTS", 10)
+    source = ShardedSource.of(sharded, 0.5, 0)
+    # Each of the shards has room for half a list, and takes one instead of two.
+    assert len(source.sample.rest.lists) <= len(sharded.shards)
+    monkeypatch.setattr(query_sample, "MOST_VALUES", 20)
+    monkeypatch.setattr(query_sample, "SURE_SHARDS", 5)
+    source = ShardedSource.of(sharded, 0.5, 0)
+    assert 5 <= len(source.sample.dataset) <= 2 * 5
+
+
 def test_shards_without_a_query_or_a_session_change_nothing(tmp_path):
     sharded = write_problem(tmp_path / "log", shards=90)
     assert 0 in [shard.queries for shard in sharded.shards]
