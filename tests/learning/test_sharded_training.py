@@ -1,6 +1,7 @@
 """Training on shards draws what training on one log draws, and learns the same."""
 
 import sys
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -104,6 +105,24 @@ def test_reading_ahead_changes_no_draw_and_no_random_state(source, monkeypatch):
         for name in ("documents", "labels", "features"):
             np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
     np.testing.assert_array_equal(ahead[-1].features, ahead[4].features)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(MappedClicks, {}), (MappedClicks, {"context": "device", "reads": True}), (MappedOrder, {})],
+)
+def test_what_is_read_ahead_takes_no_more_memory_than_was_set(source, monkeypatch, kind, options):
+    room, rng = 1 << 22, np.random.default_rng(0)
+    monkeypatch.setattr(read_ahead, "MOST_BYTES", room)
+    scaler = source.scaler("standard")
+    kind(source, scaler, 1, **options).draw(256, rng)
+    tracemalloc.start()
+    try:
+        kind(source, scaler, 10_000, **options).draw(256, rng)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert room / 2 < peak < room
 
 
 def test_lists_without_a_click_are_left_out_before_their_documents_are_read(source):

@@ -140,6 +140,11 @@ Shares = NDArray[np.float64]
 class MappedOrder(ReadAhead[tuple[Whole, Shares]]):
     """The order displayed, followed by other candidates, as `DisplayedOrder`."""
 
+    @property
+    def bytes_of_list(self) -> int:
+        """Fewer lists are drawn than were asked for, each with as many candidates again."""
+        return 2 * super().bytes_of_list // LISTS_FOR_ONE_ORDER
+
     def lots(self, size: int, rng: np.random.Generator) -> tuple[Whole, Shares]:
         """Tickets of a quarter as many lists, and where the other candidates stand."""
         tickets = rng.integers(self._own.sessions, size=max(1, size // LISTS_FOR_ONE_ORDER))

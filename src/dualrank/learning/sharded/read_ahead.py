@@ -29,7 +29,10 @@ from dualrank.learning.sharded.sharded_source import ShardedSource
 from dualrank.rankers.batch import Batch
 
 MOST_BYTES = 1 << 27
-"""Of what is kept for later steps."""
+"""Of what is kept for later steps, and of what is at hand while it is read."""
+BYTES_OF_POSITION = 40
+BYTES_OF_LIST = 50
+"""What a list takes beside its features: documents, labels, tickets, and copies on the way."""
 
 Lots = TypeVar("Lots")
 
@@ -86,7 +89,8 @@ class ReadAhead(ABC, Generic[Lots]):
     @property
     def bytes_of_list(self) -> int:
         """What a list that is read ahead takes, about."""
-        return 4 * self.lists.depth * self._scaler.input_count
+        of_position = 4 * self._scaler.input_count + BYTES_OF_POSITION
+        return self.lists.depth * of_position + BYTES_OF_LIST
 
     @abstractmethod
     def lots(self, size: int, rng: np.random.Generator) -> Lots:
