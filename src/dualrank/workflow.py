@@ -117,7 +117,11 @@ def train(
     if is_sharded(log) or isinstance(log, ShardedLog):
         require_alone(features)
         require_drawn(plan)
-        _require_reduced(reading or LogOptions(), remember)
+        if remember:
+            raise SettingsError(
+                "lists of a log in shards are not kept with a model; train without remember=True"
+            )
+        log = _opened(log, _asked(reading or LogOptions(), plan))
     elif features is None:
         raise SettingsError("the log needs the features of its documents beside it: give features=")
     folder = Path(out)
@@ -279,8 +283,6 @@ def _read(
     log: Any, features: Any, plan: Plan, reading: LogOptions, bars: Bars
 ) -> tuple[ClickLog | ShardedLog, Dataset | ShardedLog]:
     """A log, and what knows its documents: a log in shards does itself."""
-    if is_sharded(log):
-        log = ShardedLog.open(log, only=())
     if isinstance(log, ShardedLog):
         return log, log
     dataset = _features(features, bars)
@@ -290,26 +292,27 @@ def _read(
 def _log(source: Any, dataset: Dataset, plan: Plan, reading: LogOptions, bars: Bars) -> ClickLog:
     if isinstance(source, ClickLog):
         return log_and_dataset(source, dataset)[0]
+    named = isinstance(source, str | Path)
+    with bars(f"reading {Path(source).name}" if named else "reading the log"):
+        return read_log(source, dataset, options=_asked(reading, plan))
+
+
+def _asked(reading: LogOptions, plan: Plan) -> LogOptions:
+    """How a log is read, with the column and the events that a plan needs."""
     if plan.context is not None and plan.context not in reading.contexts:
         reading = replace(reading, contexts=(*reading.contexts, plan.context))
     if plan.events is not None:
         reading = replace(reading, event_kinds=(*reading.event_kinds, *plan.events))
-    named = isinstance(source, str | Path)
-    with bars(f"reading {Path(source).name}" if named else "reading the log"):
-        return read_log(source, dataset, options=reading)
+    return reading
 
 
-def _require_reduced(reading: LogOptions, remember: bool) -> None:
-    """Refuse what a log in shards cannot be asked for any more, and what it is too large for."""
-    if replace(reading, contexts=()) != LogOptions():
-        raise SettingsError(
-            "a log in shards is reduced already; columns, positions, periods and traffic filters "
-            "are given when it is reduced"
-        )
-    if remember:
-        raise SettingsError(
-            "lists of a log in shards are not kept with a model; train without remember=True"
-        )
+def _opened(log: Any, asked: LogOptions) -> ShardedLog:
+    """A log in shards, which must have kept all that it is asked for."""
+    if not isinstance(log, ShardedLog):
+        log = ShardedLog.open(log, only=())
+    asked.require_reduced(str(log.folder))
+    asked.require_kept(str(log.folder), log.columns, log.events)
+    return log
 
 
 def _pair(models: dict[str, Model], work: _Work, plan: Plan) -> TrainedPair | None:
