@@ -308,9 +308,21 @@ def test_missing_values_are_found_wherever_they_are(tmp_path):
     content = bytearray(path.read_bytes())
     content[-4:] = np.float32(np.nan).tobytes()
     path.write_bytes(content)
-    for scaling, said in (("standard", "feature 4 holds nan"), ("none", "feature 4 is missing in")):
-        with pytest.raises(DataError, match=said):
+    for scaling in ("standard", "none"):
+        with pytest.raises(DataError, match=r"log: feature 4 is missing in 1 of 420 doc.*: fill"):
             fit(source, **SETTINGS, scaling=scaling)
+
+
+def test_clicks_are_looked_for_in_all_shards_not_in_the_sample_alone(tmp_path, monkeypatch):
+    none = write_problem(tmp_path / "none", clicked=0)
+    with pytest.raises(DataError, match=f"none of the {none.sessions} sessions has a click"):
+        fit(none, **SETTINGS, validation=0)
+    few = write_problem(tmp_path / "few", clicked=0.1)
+    monkeypatch.setattr(query_sample, "MOST_LISTS", 10)
+    assert not ShardedSource.of(few, 0, 0).sample.log.clicks.any()
+    assert fit(few, **SETTINGS, method="naive", validation=0).training["history"]["clicked"] > 0
+    with pytest.raises(DataError, match=r"hold some out, in a sample of \d+ of 6,\d+ sessions"):
+        fit(few, **SETTINGS, method="naive", validation=0.2)
 
 
 def test_shards_are_dealt_out_evenly(sharded):

@@ -18,7 +18,7 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.scaling import Scaler
 from dualrank.errors import DataError, SettingsError
-from dualrank.learning.feedback import Feedback
+from dualrank.learning.feedback import Feedback, require_clicks
 from dualrank.learning.loop import Loop, Progress, Watch, part_of
 from dualrank.learning.material import Material
 from dualrank.learning.model import Model, require_values
@@ -71,11 +71,10 @@ def train_one(
         require_drawn(plan)
     if not plan.ranker.makes.takes_missing:
         judged = [plan.validation] if isinstance(plan.validation, Dataset) else []
-        for each in (dataset, *judged):
+        for each in (*judged, *([dataset] if shards is None else [])):
             require_values(each.features, each.feature_names, plan.ranker.kind)
-        if shards is not None and plan.scaling == "none":
-            # Whatever scales features looks at all of them.
-            shards.require_values(plan.ranker.kind)
+        if shards is not None:
+            shards.require_values(plan.ranker.kind, plan.scaling)
     kind = plan.scaling if plan.ranker.makes.scaled else "none"
     scaler = _scaler(shards or dataset, kind) if start is None else start.scaler
     features = scaler.transform(dataset.features)
@@ -226,14 +225,11 @@ def fingerprint(log: ClickLog, dataset: Dataset, context: str | None = None) -> 
 def check_source(source: ClickLog | Feedback | ShardedSource, dataset: Dataset) -> None:
     """Refuse what nothing can be learned from."""
     if isinstance(source, ShardedSource):
-        source = source.sample.log
+        source.check()
     if isinstance(source, ClickLog):
         require_countable(source)
         require_skips(source)
-    if isinstance(source, ClickLog) and not source.clicks.any():
-        raise DataError(
-            f"none of the {source.sessions} sessions has a click: there is nothing to learn from"
-        )
+        require_clicks(source.clicks.any(), source.sessions)
     if source.lists.documents.max() >= dataset.document_count:
         raise DataError("the log shows documents that this data set does not have")
 

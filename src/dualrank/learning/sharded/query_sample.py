@@ -218,7 +218,9 @@ def _joined(log: ShardedLog, pieces: Sequence[dict[str, NDArray]], share: float)
         return QuerySample(sample, dataset, rest, None)
     held_out = sample.take_lists(np.flatnonzero(held))
     if not held_out.clicks.any() or held.all():
+        some = f", in a sample of {sample.sessions:,} of {log.sessions:,} sessions"
         raise DataError(
-            "too few queries with clicks to hold some out; give validation=0 or judged queries"
+            f"too few queries with clicks to hold some out{some * (sample.sessions < log.sessions)}"
+            "; give validation=0 or judged queries"
         )
     return QuerySample(sample, dataset, rest, held_out)

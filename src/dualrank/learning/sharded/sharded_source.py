@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.clicks.models.counting import require_countable, require_skips
 from dualrank.data.lists import RankedLists
 from dualrank.data.scaling import Scaler
 from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.errors import DataError, SettingsError
-from dualrank.learning.model import require_values
+from dualrank.learning.feedback import require_clicks
+from dualrank.learning.model import missing_values
 from dualrank.learning.sharded.own_shards import Gaps, OwnShards
 from dualrank.learning.sharded.query_sample import QuerySample, choose, gather, shares_of
 from dualrank.learning.workers import Workers
@@ -119,12 +122,35 @@ class ShardedSource:
             self._scalers[kind] = Scaler.fit_parts(parts, kind=kind, together=together)
         return self._scalers[kind]
 
-    def require_values(self, kind: str) -> None:
-        """Refuse missing values in this worker's shards, for a ranker of a kind that needs all."""
+    def require_values(self, ranker: str, scaling: str) -> None:
+        """Refuse missing values, for a ranker of a kind that needs all; all workers say the same.
+
+        A scaling comes upon them as it is learned; only then they are counted.
+        """
+        if scaling != "none":
+            with suppress(DataError):
+                self.scaler(scaling)
+                return
+        missing = np.zeros(self.sample.dataset.feature_count)
         for shard in self.own.shards:
             features = shard.dataset.features
             for start in range(0, shard.documents, ROWS_PER_BLOCK):
-                require_values(features[start : start + ROWS_PER_BLOCK], shard.feature_names, kind)
+                missing += np.isnan(features[start : start + ROWS_PER_BLOCK]).sum(axis=0)
+        missing = self.workers.add_up(missing)
+        if missing.any():
+            said = missing_values(missing, self.log.documents, self.feature_names, ranker)
+            raise DataError(f"{self.log.folder}: {said}")
+
+    def check(self) -> None:
+        """Refuse what nothing can be learned from, wherever in the shards it would be."""
+        require_countable(self.sample.log)
+        totals = np.zeros(2)
+        for shard in self.own.shards:
+            totals += replace(shard).pair_counts[:, 2:].sum(axis=0)
+        shown, clicks = self.workers.add_up(totals)
+        if clicks == shown:
+            require_skips(self.sample.log)
+        require_clicks(clicks, self.log.sessions)
 
     def sessions_by(self, context: str) -> NDArray[np.int64]:
         """How many sessions are in each value of a column."""
