@@ -254,7 +254,7 @@ def test_the_sample_has_room_for_so_many_lists_and_says_so(sharded, monkeypatch)
     assert len(sample.rest.lists) <= 20 + len(sharded.shards)
     # What is not looked at is trained on.
     assert source.sessions == sharded.sessions - sample.held_out.sessions
-    said = source.describe()
+    said = source.describe()["shards"]
     assert said["sampled_lists"] == len(sample.log.lists) < sharded.lists
     assert said["sampled_sessions"] == sample.log.sessions < said["sessions"] == sharded.sessions
 

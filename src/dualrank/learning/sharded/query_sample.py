@@ -22,6 +22,7 @@ from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.errors import DataError
 from dualrank.evaluation.click_check import HELD_OUT_SEED
 from dualrank.learning.sharded.own_shards import LISTS_PER_BLOCK
+from dualrank.learning.whole_source import WholeSource
 from dualrank.learning.workers import Workers
 
 MOST_LISTS = 50_000
@@ -34,19 +35,6 @@ SURE_SHARDS = 100
 """So many shards have a query in the sample, however large it is; others, if there is room."""
 
 Picked = NDArray[np.intp]
-
-
-@dataclass(frozen=True, eq=False)
-class QuerySample:
-    """Lists of some queries, which point to the documents of these queries in `dataset`.
-
-    `log` is all of it, `rest` what may be trained on, and `held_out` what is not.
-    """
-
-    log: ClickLog
-    dataset: Dataset
-    rest: ClickLog
-    held_out: ClickLog | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +90,7 @@ def gather(
     owners: Sequence[int],
     workers: Workers,
     share: float,
-) -> QuerySample:
+) -> WholeSource:
     """The lists of the chosen queries, for all workers; choices of others' shards are None.
 
     Where a `share` of the queries should be held out, and none can be, it is refused.
@@ -178,7 +166,7 @@ def _lists_of(shard: Shard, new_query: NDArray[np.int32], most: int) -> Picked:
     return np.sort(lists[order][number % np.repeat(np.maximum(every, 1), counts) == 0])
 
 
-def _joined(log: ShardedLog, pieces: Sequence[dict[str, NDArray]], share: float) -> QuerySample:
+def _joined(log: ShardedLog, pieces: Sequence[dict[str, NDArray]], share: float) -> WholeSource:
     """The pieces as one log, shard after shard."""
 
     def all_of(name: str, sizes: Sequence[int] = ()) -> NDArray:
@@ -215,7 +203,7 @@ def _joined(log: ShardedLog, pieces: Sequence[dict[str, NDArray]], share: float)
     held = all_of("held_out")
     rest = sample.take_lists(np.flatnonzero(~held))
     if not held.any() and not share:
-        return QuerySample(sample, dataset, rest, None)
+        return WholeSource(sample, dataset, rest, None)
     held_out = sample.take_lists(np.flatnonzero(held))
     if not held_out.clicks.any() or held.all():
         some = f", in a sample of {sample.sessions:,} of {log.sessions:,} sessions"
@@ -223,4 +211,4 @@ def _joined(log: ShardedLog, pieces: Sequence[dict[str, NDArray]], share: float)
             f"too few queries with clicks to hold some out{some * (sample.sessions < log.sessions)}"
             "; give validation=0 or judged queries"
         )
-    return QuerySample(sample, dataset, rest, held_out)
+    return WholeSource(sample, dataset, rest, held_out)

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,10 @@ from numpy.typing import NDArray
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.data.scaling import Scaler
 from dualrank.learning.sharded.own_shards import Drawn, copy_rows
-from dualrank.learning.sharded.sharded_source import ShardedSource
 from dualrank.rankers.batch import Batch
+
+if TYPE_CHECKING:
+    from dualrank.learning.sharded.sharded_source import ShardedSource
 
 MOST_BYTES = 1 << 27
 """Of what is kept for later steps, and of what is at hand while it is read."""
@@ -53,7 +55,7 @@ class ReadAhead(ABC, Generic[Lots]):
     """
 
     def __init__(self, source: ShardedSource, scaler: Scaler, steps: int) -> None:
-        self.lists: RankedLists = source.lists
+        self.lists: RankedLists = source.sample.lists
         self._own, self._scaler = source.own, scaler
         self._is_share = source.workers.count > 1
         self._left = steps
