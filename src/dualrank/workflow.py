@@ -25,12 +25,13 @@ from dualrank.learning.choice import NAIVE, choose
 from dualrank.learning.device import choose_device
 from dualrank.learning.fit import fit, require_alone
 from dualrank.learning.loop import Progress
-from dualrank.learning.material import looked_at, split
+from dualrank.learning.material import Logged
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
 from dualrank.learning.sharded.mapped_feedback import require_drawn
 from dualrank.learning.sharded.sharded_source import ShardedSource
 from dualrank.learning.tensorboard import event_files, require_tensorboard
+from dualrank.learning.whole_source import WholeSource
 from dualrank.learning.workers import leads_torchrun, workers_of_torchrun
 from dualrank.report import training_verdict, write_training_report
 from dualrank.storage import write_text, writing_alone
@@ -117,26 +118,34 @@ def train(
     if is_sharded(log) or isinstance(log, ShardedLog):
         require_alone(features)
         require_drawn(plan)
-        _require_reduced(reading or LogOptions(), remember)
+        if remember:
+            raise SettingsError(
+                "lists of a log in shards are not kept with a model; train without remember=True"
+            )
+        log = _opened(log, _asked(reading or LogOptions(), plan))
     elif features is None:
         raise SettingsError("the log needs the features of its documents beside it: give features=")
     folder = Path(out)
     with writing_alone(folder) if leads_torchrun() else nullcontext():
         if not resume and leads_torchrun():
             _remove_checkpoints(folder)
-        read, documents = _read(log, features, plan, reading or LogOptions(), bars)
+        documents = log if isinstance(log, ShardedLog) else _features(features, bars)
+        if isinstance(documents, Dataset):
+            log = _log(log, documents, plan, reading or LogOptions(), bars)
         if judged is not None:
-            known = {"count": documents.feature_count, "names": documents.feature_names}
-            plan = replace(plan, validation=_features(judged, bars, max_grade=max_grade, **known))
+            like = {"count": documents.feature_count, "names": documents.feature_names}
+            plan = replace(plan, validation=_features(judged, bars, max_grade=max_grade, **like))
         with workers_of_torchrun() as workers:
-            work = _Work.of(read, documents, plan, folder, bars, tensorboard and workers.leads)
+            source = _source(log, documents, plan, bars)
+            known, seed = source.sample, plan.settings.seed
+            work = _Work(source, folder, bars, tensorboard and workers.leads)
             if workers.leads:
-                warn_of_leakage(looked_at(work.source), work.dataset, plan.settings.seed)
+                warn_of_leakage(known.log, known.dataset, seed)
             models, model = work.train_models(plan, compare)
             if remember:
-                model = model.remember(read, work.dataset, seed=plan.settings.seed)
+                model = model.remember(known.log, known.dataset, seed=seed)
         if not workers.leads:
-            return Training(model, read, is_written=False)
+            return Training(model, source.log, is_written=False)
         return _written(work, models, model, plan, compare, diagnosis, command)
 
 
@@ -159,67 +168,31 @@ def _written(
     model.save(folder)
     found = None
     if diagnosis:
-        pair = _pair(models, work, plan)
-        seed = plan.settings.seed
+        pair, known = _pair(models, work, plan), work.source.sample
+        sessions = work.source.log.sessions
         with bars("diagnosing the log") as progress:
             found = diagnose(
-                looked_at(work.source),
-                work.dataset,
-                seed=seed,
+                known.log,
+                known.dataset,
+                seed=plan.settings.seed,
                 trained=pair,
                 progress=progress,
-                sampled_of=work.sampled_of,
+                sampled_of=None if known.log.sessions == sessions else sessions,
             )
         write_text(folder / "diagnosis.json", found.to_json())
     write_training_report(model, folder / "report.html", found, command, twin=naive is not None)
     _remove_checkpoints(folder)
-    return Training(model, work.log, naive, found)
+    return Training(model, work.source.log, naive, found)
 
 
 @dataclass(frozen=True, eq=False)
 class _Work:
     """What all models of a training share."""
 
-    source: ClickLog | ShardedSource
-    dataset: Dataset
-    """Documents in memory: all of them, or those of the sample of a log in shards."""
+    source: Logged
     folder: Path
     bars: Bars
     events: bool
-
-    @classmethod
-    def of(
-        cls,
-        log: ClickLog | ShardedLog,
-        documents: Dataset | ShardedLog,
-        plan: Plan,
-        folder: Path,
-        bars: Bars,
-        events: bool,
-    ) -> _Work:
-        """A log as it was read, or verified and sampled where it is in shards."""
-        if isinstance(log, ShardedLog):
-            with bars(f"verifying {log.folder.name}") as progress:
-                source = ShardedSource.of(log, plan.held_out, plan.settings.seed, progress)
-            return cls(source, source.sample.dataset, folder, bars, events)
-        assert isinstance(documents, Dataset)
-        return cls(log, documents, folder, bars, events)
-
-    @property
-    def log(self) -> ClickLog | ShardedLog:
-        """What was read."""
-        return self.source.log if isinstance(self.source, ShardedSource) else self.source
-
-    @property
-    def sampled_of(self) -> int | None:
-        """How many sessions there are, where not all of them are in memory."""
-        known = looked_at(self.source).sessions
-        return None if known == self.log.sessions else self.log.sessions
-
-    def fit(self, plan: Plan, **following: Any) -> Model:
-        """Train by one method; a log in shards brings its own documents."""
-        dataset = None if isinstance(self.source, ShardedSource) else self.dataset
-        return fit(self.source, dataset, plan, **following)
 
     def train_models(self, plan: Plan, compare: bool) -> tuple[dict[str, Model], Model]:
         """Every model that is trained, by its method, and the one that was asked for."""
@@ -228,7 +201,7 @@ class _Work:
             with self._followed("training", "model", by_method=True) as following:
                 model, models = fit_best(
                     self.source,
-                    self.dataset,
+                    self.source.sample.dataset,
                     plan,
                     checkpoint=self.folder / "checkpoint.safetensors",
                     **following,
@@ -237,19 +210,19 @@ class _Work:
         by_method = plan.way.ground is not None or plan.events is not None
         with self._followed("training", "model", by_method=by_method) as following:
             path = self.folder / "checkpoint.safetensors"
-            model = self.fit(plan, checkpoint=path, **following)
+            model = fit(self.source, None, plan, checkpoint=path, **following)
         # Single documents say nothing without a correction: there is none to compare with.
-        single = not (self.source.lists.mask.sum(axis=1) > 1).any()
+        single = not (self.source.sample.lists.mask.sum(axis=1) > 1).any()
         if not compare or method == NAIVE or single:
             return {method: model}, model
         with self._followed("training without correction, to compare", COMPARED) as following:
             path = self.folder / "checkpoint-twin.safetensors"
             without = plan.for_method(NAIVE)
-            naive = self.fit(without, checkpoint=path, **following)
+            naive = fit(self.source, None, without, checkpoint=path, **following)
         models = {method: model, NAIVE: naive}
         described: dict[str, Any] = {"history": naive.training.get("history")}
         try:
-            described |= choose(models, self.source, self.dataset, plan).to_dict()
+            described |= choose(models, self.source, self.source.sample.dataset, plan).to_dict()
         except DataError as error:
             described["why"] = str(error)
         return models, replace(model, training={**model.training, COMPARED: described})
@@ -275,60 +248,57 @@ def _features(source: Any, bars: Bars, **known: Any) -> Dataset:
         return read_features(source, progress=progress, **known)
 
 
-def _read(
-    log: Any, features: Any, plan: Plan, reading: LogOptions, bars: Bars
-) -> tuple[ClickLog | ShardedLog, Dataset | ShardedLog]:
-    """A log, and what knows its documents: a log in shards does itself."""
-    if is_sharded(log):
-        log = ShardedLog.open(log, only=())
-    if isinstance(log, ShardedLog):
-        return log, log
-    dataset = _features(features, bars)
-    return _log(log, dataset, plan, reading, bars), dataset
+def _source(log: Any, documents: Dataset | ShardedLog, plan: Plan, bars: Bars) -> Logged:
+    """What is trained on: a log with its documents, or one that brings them, in shards."""
+    if isinstance(documents, Dataset):
+        return WholeSource.of(log, documents, plan)
+    with bars(f"verifying {documents.folder.name}") as progress:
+        return ShardedSource.of(documents, plan.held_out, plan.settings.seed, progress)
 
 
 def _log(source: Any, dataset: Dataset, plan: Plan, reading: LogOptions, bars: Bars) -> ClickLog:
     if isinstance(source, ClickLog):
         return log_and_dataset(source, dataset)[0]
+    named = isinstance(source, str | Path)
+    with bars(f"reading {Path(source).name}" if named else "reading the log"):
+        return read_log(source, dataset, options=_asked(reading, plan))
+
+
+def _asked(reading: LogOptions, plan: Plan) -> LogOptions:
+    """How a log is read, with the column and the events that a plan needs."""
     if plan.context is not None and plan.context not in reading.contexts:
         reading = replace(reading, contexts=(*reading.contexts, plan.context))
     if plan.events is not None:
         reading = replace(reading, event_kinds=(*reading.event_kinds, *plan.events))
-    named = isinstance(source, str | Path)
-    with bars(f"reading {Path(source).name}" if named else "reading the log"):
-        return read_log(source, dataset, options=reading)
+    return reading
 
 
-def _require_reduced(reading: LogOptions, remember: bool) -> None:
-    """Refuse what a log in shards cannot be asked for any more, and what it is too large for."""
-    if replace(reading, contexts=()) != LogOptions():
-        raise SettingsError(
-            "a log in shards is reduced already; columns, positions, periods and traffic filters "
-            "are given when it is reduced"
-        )
-    if remember:
-        raise SettingsError(
-            "lists of a log in shards are not kept with a model; train without remember=True"
-        )
+def _opened(log: Any, asked: LogOptions) -> ShardedLog:
+    """A log in shards, which must have kept all that it is asked for."""
+    if not isinstance(log, ShardedLog):
+        log = ShardedLog.open(log, only=())
+    asked.require_reduced(str(log.folder))
+    asked.require_kept(str(log.folder), log.columns, log.events)
+    return log
 
 
 def _pair(models: dict[str, Model], work: _Work, plan: Plan) -> TrainedPair | None:
     """The rankers that were trained already, for a diagnosis that needs two and an imitation."""
-    dataset = work.dataset
-    rest, held_out = split(work.source, plan)
+    # Who holds the other shards has gone by now.
+    source = work.source.sample
     joint = next((name for name in ("dla", "likelihood") if name in models), None)
     # What was trained on weighted events tells nothing about clicks.
-    if plan.events is not None or held_out is None or joint is None or NAIVE not in models:
+    if plan.events is not None or source.held_out is None or joint is None or NAIVE not in models:
         return None
     copy = models.get(IMITATION)
     if copy is None:
         with work.bars("imitating the logging ranker, to diagnose") as progress:
-            # Who holds the other shards has gone by now.
-            log = work.source if isinstance(work.source, ClickLog) else rest
-            copy = fit(log, dataset, plan.for_method(IMITATION), progress=progress)
-    naive, dual, imitated = (m.predict(dataset) for m in (models[NAIVE], models[joint], copy))
+            copy = fit(source, None, plan.for_method(IMITATION), progress=progress)
+    naive, dual, imitated = (
+        m.predict(source.dataset) for m in (models[NAIVE], models[joint], copy)
+    )
     limit, seed = plan.settings.max_weight, plan.settings.seed
-    return TrainedPair(naive, dual, held_out, limit, seed, imitated)
+    return TrainedPair(naive, dual, source.held_out, limit, seed, imitated)
 
 
 def _remove_checkpoints(folder: Path) -> None:

@@ -104,7 +104,8 @@ def test_judged_queries_keep_the_best_ranker(words, folder, command):
         (["--ranker", "trees"], "a ranker of kind trees takes all lists at once"),
         (["--method", "affine"], "method affine makes the labels of all lists before the first"),
         (["--remember"], "are not kept with a model; train without --remember"),
-        (["--first-position", 0], "a log in shards is reduced already"),
+        (["--first-position", 0], "shards: this log is reduced already; columns, positions"),
+        (["--context", "device"], "shards: the log has no column 'device' beside the clicks; it h"),
         (["--event", "purchase=2"], "weighted events are brought to the scale of clicks"),
     ],
 )
@@ -117,6 +118,11 @@ def test_what_shards_cannot_be_asked_for_is_refused_in_a_sentence(
     assert sentence in err
     assert err.count("\n") == 1
     assert not (tmp_path / "m").exists()
+
+
+def test_what_changes_nothing_about_shards_is_taken_by_every_command_alike(words, command):
+    code, _, err = command(*words, "--max-bad-share", 0.01, "--partial", "--no-diagnosis")
+    assert code == 0, err
 
 
 def test_a_log_that_is_not_in_shards_needs_features(folder, command, tmp_path):

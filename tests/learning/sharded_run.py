@@ -30,8 +30,11 @@ QUERIES, CANDIDATES, DEPTH = 60, 7, 5
 NAMES = ("desktop", "phone", "tablet")
 
 
-def write_problem(folder, shards=3, seed=0, features=True):
-    """Two lists a query, some short, some without a click; not every query was displayed."""
+def write_problem(folder, shards=3, seed=0, features=True, clicked=1.0):
+    """Two lists a query, some short, some without a click; not every query was displayed.
+
+    Those after the share that is `clicked` were passed over by everybody.
+    """
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(QUERIES * CANDIDATES, 4)).astype(np.float32)
     queries = np.array([f"query {number}" for number in range(QUERIES)])
@@ -52,6 +55,7 @@ def write_problem(folder, shards=3, seed=0, features=True):
     chance = np.exp(0.8 * X[:, 0])[documents] * lists.mask / np.arange(2, DEPTH + 2)
     clicks = rng.random((len(list_of), DEPTH)) < chance[list_of]
     clicks[(rng.random(len(shown)) < 0.2)[list_of]] = False
+    clicks[int(len(clicks) * clicked) :] = False
     log = ClickLog.from_clicks(
         lists,
         list_of,

@@ -20,6 +20,7 @@ from dualrank.learning.logging_scores import Ground
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
 from dualrank.learning.train_one import train_one
+from dualrank.learning.whole_source import WholeSource
 from dualrank.rankers.network import DNN, Linear
 from dualrank.settings import TrainingSettings
 
@@ -139,10 +140,11 @@ def test_imitation_recovers_the_logging_ranker_from_the_order_alone(make_dataset
 def test_a_grounded_model_is_what_was_learned_and_the_ground_in_one_ranker(log, dataset, tmp_path):
     """g(x) + a · z(x), where a is counted in spreads of what lies under the lists."""
     plan = Plan("grounded", DNN((6,)), QUICK, validation=0)
-    ground = train_one(log, dataset, plan.for_method("imitation"))
+    source = WholeSource.of(log, dataset, plan)
+    ground = train_one(source, plan.for_method("imitation"))
     learned = []
     model = train_one(
-        log, dataset, plan, ground=ground, watch=lambda step, loop: learned.append(loop.ranker)
+        source, plan, ground=ground, watch=lambda step, loop: learned.append(loop.ranker)
     )
     assert model.ranker.sizes == (dataset.feature_count, 12, 1)
     worth = model.training["worth_of_ground"]

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -120,6 +121,24 @@ def test_reading_ahead_changes_no_draw_and_no_random_state(source, monkeypatch):
         for name in ("documents", "labels", "features"):
             np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
     np.testing.assert_array_equal(ahead[-1].features, ahead[4].features)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(MappedClicks, {}), (MappedClicks, {"context": "device", "reads": True}), (MappedOrder, {})],
+)
+def test_what_is_read_ahead_takes_no_more_memory_than_was_set(source, monkeypatch, kind, options):
+    room, rng = 1 << 22, np.random.default_rng(0)
+    monkeypatch.setattr(read_ahead, "MOST_BYTES", room)
+    scaler = source.scaler("standard")
+    kind(source, scaler, 1, **options).draw(256, rng)
+    tracemalloc.start()
+    try:
+        kind(source, scaler, 10_000, **options).draw(256, rng)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert room / 2 < peak < room
 
 
 def test_lists_without_a_click_are_left_out_before_their_documents_are_read(source):
@@ -251,7 +270,7 @@ def test_the_sample_has_room_for_so_many_lists_and_says_so(sharded, monkeypatch)
     assert len(sample.rest.lists) <= 20 + len(sharded.shards)
     # What is not looked at is trained on.
     assert source.sessions == sharded.sessions - sample.held_out.sessions
-    said = source.describe()
+    said = source.describe()["shards"]
     assert said["sampled_lists"] == len(sample.log.lists) < sharded.lists
     assert said["sampled_sessions"] == sample.log.sessions < said["sessions"] == sharded.sessions
 
@@ -265,6 +284,18 @@ def test_of_a_query_with_very_many_lists_some_speak_for_all(sharded, monkeypatch
     whole = ShardedSource.of(sharded, 0.5, 0).sessions
     monkeypatch.undo()
     assert ShardedSource.of(sharded, 0.5, 0).sessions == whole
+
+
+def test_the_sample_does_not_grow_with_the_number_of_shards(tmp_path, monkeypatch):
+    sharded = write_problem(tmp_path / "log", shards=20)
+    monkeypatch.setattr(query_sample, "MOST_LISTS", 10)
+    source = ShardedSource.of(sharded, 0.5, 0)
+    # Each of the shards has room for half a list, and takes one instead of two.
+    assert len(source.sample.rest.lists) <= len(sharded.shards)
+    monkeypatch.setattr(query_sample, "MOST_VALUES", 20)
+    monkeypatch.setattr(query_sample, "SURE_SHARDS", 5)
+    source = ShardedSource.of(sharded, 0.5, 0)
+    assert 5 <= len(source.sample.dataset) <= 2 * 5
 
 
 def test_shards_without_a_query_or_a_session_change_nothing(tmp_path):
@@ -293,9 +324,21 @@ def test_missing_values_are_found_wherever_they_are(tmp_path):
     content = bytearray(path.read_bytes())
     content[-4:] = np.float32(np.nan).tobytes()
     path.write_bytes(content)
-    for scaling, said in (("standard", "feature 4 holds nan"), ("none", "feature 4 is missing in")):
-        with pytest.raises(DataError, match=said):
+    for scaling in ("standard", "none"):
+        with pytest.raises(DataError, match=r"log: feature 4 is missing in 1 of 420 doc.*: fill"):
             fit(source, **SETTINGS, scaling=scaling)
+
+
+def test_clicks_are_looked_for_in_all_shards_not_in_the_sample_alone(tmp_path, monkeypatch):
+    none = write_problem(tmp_path / "none", clicked=0)
+    with pytest.raises(DataError, match=f"none of the {none.sessions} sessions has a click"):
+        fit(none, **SETTINGS, validation=0)
+    few = write_problem(tmp_path / "few", clicked=0.1)
+    monkeypatch.setattr(query_sample, "MOST_LISTS", 10)
+    assert not ShardedSource.of(few, 0, 0).sample.log.clicks.any()
+    assert fit(few, **SETTINGS, method="naive", validation=0).training["history"]["clicked"] > 0
+    with pytest.raises(DataError, match=r"hold some out, in a sample of \d+ of 6,\d+ sessions"):
+        fit(few, **SETTINGS, method="naive", validation=0.2)
 
 
 def test_shards_are_dealt_out_evenly(sharded):

@@ -18,7 +18,7 @@ from dualrank.learning.fit import fit
 from dualrank.learning.material import Material
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
-from dualrank.learning.train_one import fingerprint
+from dualrank.learning.whole_source import WholeSource, fingerprint
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import Linear
 from dualrank.rankers.ranking_svm import RankingSVM
@@ -254,8 +254,8 @@ def test_the_digest_of_a_training_knows_its_events(log, data):
 
 def test_held_out_events_keep_the_best_ranker(log, data):
     plan = Plan(method="naive", events=PURCHASES)
-    material = Material.of(log, data, plan, None)
-    assert material.held_out is not None
-    assert material.held_out.event("purchase").sum() > 0
+    material = Material.of(WholeSource.of(log, data, plan), plan, None)
+    assert material.source.held_out is not None
+    assert material.source.held_out.event("purchase").sum() > 0
     feedback = material.feedback(plan.way.correction(), Scaler.fit(data.features))
     assert isinstance(feedback, ValuedClicks)

@@ -16,7 +16,7 @@ from dualrank.data.runs import is_run, read_run
 from dualrank.errors import DataError
 from dualrank.evaluation.click_check import hold_out
 from dualrank.learning.model import Model
-from dualrank.learning.train_one import fingerprint
+from dualrank.learning.whole_source import fingerprint
 
 LOGGED = "logged"
 

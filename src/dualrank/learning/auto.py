@@ -32,14 +32,13 @@ from dualrank.learning.combination import HeldOut, add_up, context_lead, weigh
 from dualrank.learning.feedback import require_comparisons
 from dualrank.learning.logging_scores import Ground
 from dualrank.learning.loop import Progress, Watch, part_of
-from dualrank.learning.material import looked_at, split
+from dualrank.learning.material import Logged
 from dualrank.learning.methods import METHODS
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
 from dualrank.learning.score_checks import check_trained
-from dualrank.learning.sharded.mapped_feedback import require_drawn
-from dualrank.learning.sharded.sharded_source import ShardedSource
 from dualrank.learning.train_one import advice_for, train_one
+from dualrank.learning.whole_source import WholeSource
 from dualrank.propensity.estimators import estimate
 from dualrank.propensity.propensity import Propensity
 from dualrank.sentences import counted
@@ -58,7 +57,7 @@ MOST_CONTEXTS = 20
 
 
 def fit_best(
-    log: ClickLog | ShardedSource,
+    log: ClickLog | Logged,
     dataset: Dataset,
     plan: Plan,
     *,
@@ -67,10 +66,9 @@ def fit_best(
     watch: Watch | None = None,
 ) -> tuple[Model, dict[str, Model]]:
     """Train the candidates: the ranker that is made of them, and each by its method."""
-    require_comparisons(log.lists)
-    if isinstance(log, ShardedSource):
-        require_drawn(plan)
-    work = _Candidates(log, dataset, plan, checkpoint, progress, watch)
+    source = WholeSource.of(log, dataset, plan) if isinstance(log, ClickLog) else log
+    require_comparisons(source.sample.lists)
+    work = _Candidates(source, plan, checkpoint, progress, watch)
     if plan.ranker.makes.at_once or plan.apart or isinstance(plan.validation, Dataset):
         return work.choose()
     return work.combine()
@@ -81,17 +79,14 @@ class _Candidates:
 
     def __init__(
         self,
-        source: ClickLog | ShardedSource,
-        dataset: Dataset,
+        source: Logged,
         plan: Plan,
         checkpoint: Path | None,
         progress: Progress | None,
         watch: Watch | None,
     ) -> None:
-        self.source, self.dataset, self.plan = source, dataset, plan
-        self.log = looked_at(source)
+        self.source, self.sample, self.plan = source, source.sample, plan
         self.checkpoint, self.progress, self.watch = checkpoint, progress, watch
-        self.rest, self.held_out = split(source, plan)
         self.models: dict[str, Model] = {}
 
     def train(self, name: str, plan: Plan, count: int) -> None:
@@ -99,7 +94,6 @@ class _Candidates:
         path = self.checkpoint
         self.models[name] = train_one(
             self.source,
-            self.dataset,
             plan,
             ground=self.models.get(IMITATION),
             checkpoint=path and path.with_stem(f"{path.stem}-{name}"),
@@ -107,53 +101,46 @@ class _Candidates:
             watch=self.watch,
         )
 
-    @property
-    def clicks(self) -> int:
-        """How many clicks the candidates learn from."""
-        if isinstance(self.source, ShardedSource):
-            return self.source.clicks
-        return int(self.rest.clicks_per_list.sum())
-
     def choose(self) -> tuple[Model, dict[str, Model]]:
         """One of them."""
         plans = {NAIVE: self.plan.for_method(NAIVE)}
         why_not = None
         if self.plan.ranker.makes.at_once:
-            harvested = harvested_propensity(self.rest, self.plan.settings.seed)
+            harvested = harvested_propensity(self.sample.rest, self.plan.settings.seed)
             if isinstance(harvested, Propensity):
                 plans["ipw"] = replace(self.plan.for_method("ipw", harvested), context=None)
             else:
                 why_not = harvested
         else:
-            reads = Dependence.of(self.rest).reads_from_the_top
+            reads = Dependence.of(self.sample.rest).reads_from_the_top
             for name in BY_READING if reads else BY_POSITION:
                 if METHODS[name].ground is None or not self.plan.apart:
                     plans[name] = self.plan.for_method(name)
         for name, plan in plans.items():
             self.train(name, plan, len(plans))
-        choice = choose(self.models, self.source, self.dataset, self.plan)
+        choice = choose(self.models, self.source, self.sample.dataset, self.plan)
         return self.described(self.models[choice.chosen], choice, not_harvested=why_not)
 
     def combine(self) -> tuple[Model, dict[str, Model]]:
         """All of them, as clicks weigh them."""
-        held_out, plan = self.held_out, self.plan
+        held_out, plan = self.sample.held_out, self.plan
         if held_out is None:
             raise DataError("nothing was held out to weigh the candidates by")
-        reads = Dependence.of(self.rest).reads_from_the_top
+        reads = Dependence.of(self.sample.rest).reads_from_the_top
         check = ClickCheck(held_out, reads=reads)
         names = BY_READING if reads else BY_POSITION
         self.train(NAIVE, plan.for_method(NAIVE), len(names))
-        clicks = HeldOut(held_out, self.dataset, None, reads)
+        clicks = HeldOut(held_out, self.sample.dataset, None, reads)
         naive = clicks.predict(self.models[NAIVE])
         found = None if plan.context else telling_context(held_out, naive, reads)
         if found is not None:
             plan = replace(plan, context=found, position_model=None)
         for name in names[1:]:
             self.train(name, plan.for_method(name), len(names))
-        ground = Ground.of(self.models[IMITATION], self.log.lists, self.dataset)
+        ground = Ground.of(self.models[IMITATION], self.sample.lists, self.sample.dataset)
         clicks = replace(clicks, ground=ground, context=plan.context)
         weighed = {name: self.models[name] for name in (*names[2:], NAIVE)}
-        weights = weigh(weighed, clicks, prior_shares(names[2], self.clicks))
+        weights = weigh(weighed, clicks, prior_shares(names[2], self.source.clicks))
         model = add_up(self.models, weights)
         scores = {
             name: clicks.predict(each) for name, each in {"auto": model, **self.models}.items()
@@ -161,8 +148,8 @@ class _Candidates:
         leads = {
             name: check.lead(each, over=naive) for name, each in scores.items() if name != NAIVE
         }
-        unseen = never_displayed(scores["auto"], held_out.lists, self.dataset)
-        why = f"{_why(leads, reads, found)}. {_unseen(unseen, self.log.lists.depth)}"
+        unseen = never_displayed(scores["auto"], held_out.lists, self.sample.dataset)
+        why = f"{_why(leads, reads, found)}. {_unseen(unseen, self.sample.lists.depth)}"
         choice = Choice(_in_words(weights), why, leads, weights)
         return self.described(model, choice)
 
@@ -173,8 +160,8 @@ class _Candidates:
         why = choice.to_dict() | {name: value for name, value in more.items() if value}
         training = {**model.training, "method": "auto", "auto": why}
         training.pop("warnings", None)
-        lists, advice = self.log.lists, advice_for(self.plan)
-        warnings = check_trained(model.ranker, model.scaler, self.dataset, lists, advice)
+        lists, advice = self.sample.lists, advice_for(self.plan)
+        warnings = check_trained(model.ranker, model.scaler, self.sample.dataset, lists, advice)
         if warnings:
             training["warnings"] = warnings
         return replace(model, training=training), self.models

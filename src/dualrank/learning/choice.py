@@ -20,10 +20,10 @@ from dualrank.errors import DataError
 from dualrank.evaluation.click_check import CLEAR, ClickCheck, Lead
 from dualrank.evaluation.evaluator import Evaluator
 from dualrank.learning.event_values import values_by_list
-from dualrank.learning.material import split
+from dualrank.learning.material import Logged
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
-from dualrank.learning.sharded.sharded_source import ShardedSource
+from dualrank.learning.whole_source import WholeSource
 
 NAIVE = "naive"
 
@@ -103,7 +103,7 @@ def choose_by_grades(candidates: Mapping[str, Scores], judged: Dataset, metric: 
 
 
 def choose(
-    models: Mapping[str, Model], log: ClickLog | ShardedSource, dataset: Dataset, plan: Plan
+    models: Mapping[str, Model], log: ClickLog | Logged, dataset: Dataset, plan: Plan
 ) -> Choice:
     """Choose among models that were trained by the same plan but for its method.
 
@@ -113,7 +113,8 @@ def choose(
         judged = plan.validation
         scores = {name: model.predict(judged) for name, model in models.items()}
         return choose_by_grades(scores, judged, plan.settings.metric)
-    rest, held_out = split(log, plan)
+    source = WholeSource.of(log, dataset, plan) if isinstance(log, ClickLog) else log
+    rest, held_out = source.sample.rest, source.sample.held_out
     if held_out is None:
         raise DataError("nothing was held out to compare the models by")
     scores = {name: model.predict(dataset) for name, model in models.items()}

@@ -43,6 +43,14 @@ class WholeFeedback(Feedback, Protocol):
         """All lists, with their queries and the clicks of all sessions (`size` simulated ones)."""
 
 
+def require_clicks(clicks: float, sessions: int) -> None:
+    """Refuse sessions without a click."""
+    if not clicks:
+        raise DataError(
+            f"none of the {sessions} sessions has a click: there is nothing to learn from"
+        )
+
+
 def require_comparisons(lists: RankedLists) -> None:
     """Refuse lists on which no document could be preferred to another."""
     if not (lists.mask.sum(axis=1) > 1).any():

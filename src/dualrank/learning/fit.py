@@ -16,12 +16,12 @@ from dualrank.errors import SettingsError
 from dualrank.learning.auto import fit_best
 from dualrank.learning.feedback import Feedback
 from dualrank.learning.loop import Progress, Watch
+from dualrank.learning.material import Source, source_of
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
-from dualrank.learning.sharded.mapped_feedback import require_drawn
-from dualrank.learning.sharded.sharded_source import ShardedSource
-from dualrank.learning.train_one import check_source, train_one
+from dualrank.learning.train_one import train_one
 from dualrank.learning.valued import fit_valued
+from dualrank.learning.whole_source import LabelSource, WholeSource
 
 
 def fit(
@@ -55,9 +55,10 @@ def fit(
     """
     if is_sharded(source):
         source = ShardedLog.open(source, only=())
-    if isinstance(source, ShardedLog | ShardedSource):
+    if isinstance(source, ShardedLog | Source):
         require_alone(dataset, start)
-        names = source.feature_names
+        known = source if isinstance(source, ShardedLog) else source.sample.dataset
+        names = known.feature_names
     elif dataset is None:
         raise SettingsError("the log needs the features of its documents beside it: give features=")
     else:
@@ -68,36 +69,22 @@ def fit(
     plan = (plan or Plan()).with_options(**options)
     if isinstance(plan.validation, Dataset):
         plan = replace(plan, validation=plan.validation.with_features(names))
-    if isinstance(source, ShardedLog):
-        require_drawn(plan)
-        source = ShardedSource.of(source, plan.held_out, plan.settings.seed)
-    if isinstance(source, ShardedSource):
-        dataset = source.sample.dataset
-    assert isinstance(dataset, Dataset)
-    check_source(source, dataset)
+    source = source_of(source, dataset, plan)
     path = None if checkpoint is None else Path(checkpoint)
+    heard: dict[str, Any] = {"checkpoint": path, "progress": progress, "watch": watch}
     if plan.events is not None:
-        if not isinstance(source, ClickLog) or start is not None:
+        if not isinstance(source, WholeSource) or start is not None:
             raise SettingsError(
                 "weighted events are learned from in two stages, from a log and from no model"
             )
-        heard: dict[str, Any] = {"checkpoint": path, "progress": progress, "watch": watch}
-        return fit_valued(source, dataset, plan, fit, **heard)
+        return fit_valued(source, plan, fit, **heard)
     if plan.way.name != "auto":
-        return train_one(
-            source,
-            dataset,
-            plan,
-            start=start,
-            checkpoint=path,
-            progress=progress,
-            watch=watch,
-        )
-    if not isinstance(source, ClickLog | ShardedSource) or start is not None:
+        return train_one(source, plan, start=start, **heard)
+    if isinstance(source, LabelSource) or start is not None:
         raise SettingsError(
             "method auto trains its candidates anew, on a log, and chooses by clicks held out of it"
         )
-    return fit_best(source, dataset, plan, checkpoint=path, progress=progress, watch=watch)[0]
+    return fit_best(source, source.sample.dataset, plan, **heard)[0]
 
 
 def require_alone(dataset: Any, start: Model | None = None) -> None:

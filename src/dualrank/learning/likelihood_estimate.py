@@ -27,6 +27,7 @@ from dualrank.learning.logging_scores import Ground
 from dualrank.learning.loop import part_of
 from dualrank.learning.plan import Plan
 from dualrank.learning.train_one import train_one
+from dualrank.learning.whole_source import WholeSource
 from dualrank.propensity.propensity import Propensity
 from dualrank.rankers.network import DNN
 from dualrank.rankers.ranker import RankerSettings
@@ -68,12 +69,14 @@ def estimate_by_likelihood(
     if grounded is not None:
         # Orders cost no click, so that all of them may be known.
         first = part_of(progress, 0, count)
-        imitation = train_one(log, dataset, plan.for_method(grounded), progress=first)
+        whole = WholeSource.of(log, dataset, plan)
+        imitation = train_one(whole, plan.for_method(grounded), progress=first)
     columns = np.zeros((*log.lists.documents.shape, 2))
     for number, judged in enumerate((half, ~half)):
         rest, part = (log.take_lists(np.flatnonzero(chosen)) for chosen in (~judged, judged))
         bar = part_of(progress, count - 2 + number, count)
-        model = train_one(rest, dataset, plan, ground=imitation, progress=bar)
+        source = WholeSource.of(rest, dataset, plan)
+        model = train_one(source, plan, ground=imitation, progress=bar)
         ground = None if imitation is None else Ground.of(imitation, rest.lists, dataset)
         scores = HeldOut(part, dataset, ground, reads=False).scores(model)
         columns[judged, :, number] = scores

@@ -58,6 +58,8 @@ def order_of(
     return DisplayedOrder(log, dataset)
 
 
+_DRAWN: dict[Labels, str] = {clicks_of: "clicks", read_clicks_of: "reading", order_of: "order"}
+
 Extract = Callable[[ClickLog, "Plan"], tuple[ClickLog, NDArray[np.float32]]]
 
 
@@ -82,6 +84,12 @@ class Method:
     def needs_log(self) -> bool:
         """Whether it learns from a click log only, and from no other source of labels."""
         return bool(self.extract or self.ground) or self.feedback is not clicks_of
+
+    @property
+    def drawn(self) -> str | None:
+        """What is drawn of a list alone, where its labels follow from its own rows."""
+        by_list = self.extract is None and self.correction.labels is Correction.labels
+        return _DRAWN.get(self.feedback) if by_list else None
 
 
 _CONTEXT = frozenset({"context"})

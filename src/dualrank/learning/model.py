@@ -261,7 +261,7 @@ def require_values(features: NDArray[np.floating], names: Sequence[str] | None, 
 
 
 def missing_values(
-    missing: NDArray[np.integer], documents: int, names: Sequence[str] | None, kind: str
+    missing: NDArray[np.number], documents: int, names: Sequence[str] | None, kind: str
 ) -> str:
     """The sentence against features of which so many values are missing."""
     column = int((missing > 0).argmax())

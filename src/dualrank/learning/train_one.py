@@ -8,31 +8,25 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from dualrank.clicks.models.counting import require_countable, require_skips
 from dualrank.corrections.correction import Basis, Correction
-from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.scaling import Scaler
-from dualrank.errors import DataError, SettingsError
-from dualrank.learning.feedback import Feedback
+from dualrank.errors import SettingsError
 from dualrank.learning.loop import Loop, Progress, Watch, part_of
-from dualrank.learning.material import Material
+from dualrank.learning.material import Material, Source
 from dualrank.learning.model import Model, require_values
 from dualrank.learning.plan import Plan
 from dualrank.learning.score_checks import check_trained
-from dualrank.learning.sharded.mapped_feedback import require_drawn
-from dualrank.learning.sharded.sharded_source import ShardedSource
+from dualrank.learning.whole_source import LabelSource
 from dualrank.rankers.ranker import Ranker
 from dualrank.version import __version__
 
 
 def train_one(
-    source: ClickLog | Feedback | ShardedSource,
-    dataset: Dataset,
+    source: Source,
     plan: Plan,
     *,
     start: Model | None = None,
@@ -44,7 +38,6 @@ def train_one(
 ) -> Model:
     """Train by one method; what is held out of a log keeps the best ranker.
 
-    Of a log in shards, `dataset` is that of its sample: documents are read as they are drawn.
     With `start`, its scaling, ranker and examination are where the training begins, and with
     `optimizers` those of ranker and belief, too, as far as they fit. `ground` is the
     model that a method with a ground stands on; it is trained first where it is not given.
@@ -58,55 +51,47 @@ def train_one(
     elif ground is None:
         ground = train_one(
             source,
-            dataset,
             plan.for_method(plan.way.ground),
             checkpoint=checkpoint and checkpoint.with_stem(f"{checkpoint.stem}-{plan.way.ground}"),
             progress=part_of(progress, 0, 2),
             watch=watch,
         )
         progress = part_of(progress, 1, 2)
-    settings = plan.settings
-    shards = source if isinstance(source, ShardedSource) else None
-    if shards is not None:
-        require_drawn(plan)
+    if isinstance(source, LabelSource) and (
+        plan.held_out or plan.way.needs_log or checkpoint is not None
+    ):
+        raise SettingsError(
+            f"{type(source.labels).__name__} is no click log: nothing can be held out or extracted "
+            "from it, and no checkpoint holds its state; give judged queries, or validation=0"
+        )
+    dataset, lists = source.sample.dataset, source.sample.lists
+    settings, judged = plan.settings, plan.validation
     if not plan.ranker.makes.takes_missing:
-        judged = [plan.validation] if isinstance(plan.validation, Dataset) else []
-        for each in (dataset, *judged):
-            require_values(each.features, each.feature_names, plan.ranker.kind)
-        if shards is not None and plan.scaling == "none":
-            # Whatever scales features looks at all of them.
-            shards.require_values(plan.ranker.kind)
+        source.require_values(plan.ranker.kind, plan.scaling)
+        if isinstance(judged, Dataset):
+            require_values(judged.features, judged.feature_names, plan.ranker.kind)
     kind = plan.scaling if plan.ranker.makes.scaled else "none"
-    scaler = _scaler(shards or dataset, kind) if start is None else start.scaler
+    scaler = source.scaler(kind) if start is None else start.scaler
     features = scaler.transform(dataset.features)
     regressed = features
     if plan.way.correction.regresses and not plan.ranker.makes.scaled:
         filled = dataset.filled().features
         regressed = Scaler.fit(filled).transform(filled)
     described: dict[str, Any] = {**plan.describe(), "scaling": scaler.kind, "version": __version__}
-    if shards is not None:
-        described["data"], described["shards"] = shards.log.digest, shards.describe()
-        described["reading"] = shards.log.reading.to_dict()
-    elif isinstance(source, ClickLog):
-        described["data"] = fingerprint(source, dataset, plan.context)
-        described["reading"] = None if source.reading is None else source.reading.to_dict()
-    elif plan.held_out or plan.way.needs_log or checkpoint is not None:
-        raise SettingsError(
-            f"{type(source).__name__} is no click log: nothing can be held out or extracted from "
-            "it, and no checkpoint holds its state; give judged queries, or validation=0"
-        )
-    material = Material.of(source, dataset, plan, ground)
+    described |= source.describe(plan.context)
+    material = Material.of(source, plan, ground)
+    trained_on = material.source.sample.rest
     basis = Basis(
-        source.lists.depth,
+        lists.depth,
         settings,
-        material.log,
+        trained_on,
         plan.propensity,
         plan.position_model,
         plan.context,
         plan.loss,
         regressed,
-        material.under(material.log),
-        None if shards is None or plan.context is None else shards.sessions_by(plan.context),
+        material.under(trained_on),
+        None if plan.context is None else source.sessions_by(plan.context),
     )
     correction = plan.way.correction.build(basis)
     ranker = plan.ranker.build(scaler.output_count, settings.seed)
@@ -115,8 +100,7 @@ def train_one(
         described["start"] = _go_on(start, plan, ranker, correction, believed=bool(known))
     loop = Loop(
         ranker,
-        # Lists that are drawn from shards bring their features.
-        torch.from_numpy(features if shards is None else features[:0]),
+        torch.from_numpy(features),
         material.feedback(correction, scaler),
         correction,
         settings,
@@ -131,8 +115,8 @@ def train_one(
         checkpoint=checkpoint, identity=_identity(described), progress=progress, watch=watch
     )
     learned = correction.propensity()
-    if learned is not None and plan.propensity is None and material.log is not None:
-        learned = replace(learned, sessions=(shards or material.log).sessions)
+    if learned is not None and plan.propensity is None:
+        learned = replace(learned, sessions=material.source.sessions)
     described |= {"device": str(loop.device), "history": asdict(history), **ranker.outcome()}
     held = {"ranker": ranker.optimizer_state(), "correction": correction.optimizer_state()}
     if material.ground is not None:
@@ -140,7 +124,7 @@ def train_one(
         worth = correction.worth_of_ground()
         ranker = ranker.plus(material.ground.model.ranker, worth / material.ground.scale)
         described["worth_of_ground"] = worth
-    warnings = check_trained(ranker, scaler, dataset, source.lists, advice_for(plan))
+    warnings = check_trained(ranker, scaler, dataset, lists, advice_for(plan))
     if history.left_out:
         warnings.append(
             f"{history.left_out} of {loop.steps} steps were left out, since what they would have "
@@ -157,13 +141,6 @@ def train_one(
         plan.ranker.kind,
         {f"{who}.{k}": v.detach().cpu() for who, state in held.items() for k, v in state.items()},
     )
-
-
-def _scaler(documents: Dataset | ShardedSource, kind: str) -> Scaler:
-    """The scaling of all documents, wherever they are."""
-    if isinstance(documents, ShardedSource):
-        return documents.scaler(kind)
-    return Scaler.fit(documents.features, kind=kind)
 
 
 def advice_for(plan: Plan) -> str:
@@ -205,37 +182,6 @@ def _go_on(
     for tensor in ranker.tensors().values():
         digest.update(tensor.numpy().data)
     return digest.hexdigest()
-
-
-def fingerprint(log: ClickLog, dataset: Dataset, context: str | None = None) -> str:
-    """A digest of what a model is trained on."""
-    digest = hashlib.sha256()
-    if context is not None:
-        column = log.column(context)
-        digest.update(repr(column.names).encode())
-        digest.update(np.ascontiguousarray(column.codes).data)
-    for array in (log.lists.documents, log.list_of, log.clicks, log.counts, dataset.offsets):
-        digest.update(np.ascontiguousarray(array).data)
-    for kind, amounts in log.events.items():
-        digest.update(kind.encode())
-        digest.update(np.ascontiguousarray(amounts).data)
-    digest.update(np.ascontiguousarray(dataset.features).data)
-    return digest.hexdigest()
-
-
-def check_source(source: ClickLog | Feedback | ShardedSource, dataset: Dataset) -> None:
-    """Refuse what nothing can be learned from."""
-    if isinstance(source, ShardedSource):
-        source = source.sample.log
-    if isinstance(source, ClickLog):
-        require_countable(source)
-        require_skips(source)
-    if isinstance(source, ClickLog) and not source.clicks.any():
-        raise DataError(
-            f"none of the {source.sessions} sessions has a click: there is nothing to learn from"
-        )
-    if source.lists.documents.max() >= dataset.document_count:
-        raise DataError("the log shows documents that this data set does not have")
 
 
 def _identity(described: dict[str, Any]) -> dict[str, Any]:

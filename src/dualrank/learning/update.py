@@ -32,7 +32,8 @@ from dualrank.learning.memory import LISTS, Memory, memory_rng, remembered
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
 from dualrank.learning.score_checks import MOST_LISTS
-from dualrank.learning.train_one import check_source, fingerprint, train_one
+from dualrank.learning.train_one import train_one
+from dualrank.learning.whole_source import LabelSource, check_source, fingerprint
 from dualrank.rankers.network import DNN, Linear, Network
 from dualrank.rankers.ranker import RankerSettings
 from dualrank.sentences import counted, reason_of, shortened
@@ -112,8 +113,7 @@ def update_model(
         both = both.deep(model.propensity.depth)
     settings = _settings(plan, log.sessions, both, rated=options.get("learning_rate") is not None)
     trained = train_one(
-        both.feedback(),
-        both.dataset(model.feature_names),
+        LabelSource(both.feedback(), both.dataset(model.feature_names)),
         replace(plan, settings=settings),
         start=model,
         optimizers=model.optimizers,

@@ -19,24 +19,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dualrank.data.click_log import ClickLog
-from dualrank.data.dataset import Dataset
 from dualrank.learning.choice import NAIVE
 from dualrank.learning.event_values import values_by_row
 from dualrank.learning.loop import Progress, Watch, part_of
 from dualrank.learning.model import Model
 from dualrank.learning.plan import Plan
 from dualrank.learning.train_one import train_one
+from dualrank.learning.whole_source import WholeSource
 
 logger = logging.getLogger(__name__)
 
 Learn = Callable[..., Model]
-"""Trains by any method on clicks: log, data set, plan, and who hears of it."""
+"""Trains by any method on clicks: `fit`."""
 
 
 def fit_valued(
-    log: ClickLog,
-    dataset: Dataset,
+    source: WholeSource,
     plan: Plan,
     learn: Learn,
     *,
@@ -46,13 +44,13 @@ def fit_valued(
 ) -> Model:
     """Train in two stages; the model has the ranker of the second and the propensity of both."""
     assert plan.events is not None, "clicks alone are learned from in one stage"
-    values_by_row(log, plan.events)
+    values_by_row(source.log, plan.events)
     first: Model | None = None
     propensity = plan.propensity
     if plan.way.name != NAIVE and propensity is None:
         first = learn(
-            log,
-            dataset,
+            source,
+            None,
             replace(plan, events=None),
             checkpoint=checkpoint and checkpoint.with_stem(f"{checkpoint.stem}-clicks"),
             progress=part_of(progress, 0, 2),
@@ -70,7 +68,7 @@ def fit_valued(
         if first is not None:
             # The method may have found by itself which sessions to tell apart.
             second = replace(second, context=propensity.context)
-    model = train_one(log, dataset, second, checkpoint=checkpoint, progress=progress, watch=watch)
+    model = train_one(source, second, checkpoint=checkpoint, progress=progress, watch=watch)
     stages: dict[str, Any] = {
         "propensity": None if first is None else _of_first(first),
         "ranker": {"method": second.way.name, "events": plan.events},

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
-from dualrank.errors import SettingsError
+from dualrank.errors import DataError, SettingsError
 
 CLICK = "click"
 """The kind of event that every log has."""
@@ -86,3 +86,26 @@ class LogOptions:
     def first(self) -> int:
         """What positions start with, where nothing else shows it."""
         return 1 if self.first_position is None else self.first_position
+
+    def require_reduced(self, name: str) -> None:
+        """Refuse what a log that is reduced already can be asked for no more."""
+        plain = replace(self, contexts=(), event_kinds=(), partial=False, max_bad_share=0.0)
+        if plain != LogOptions():
+            raise SettingsError(
+                f"{name}: this log is reduced already; columns, positions, periods and traffic "
+                "filters are given when it is reduced"
+            )
+
+    def require_kept(self, name: str, columns: Iterable[str], events: Iterable[str]) -> None:
+        """Refuse a reduced log that has not kept a column or event that is asked for."""
+        for kind, asked, kept in (
+            ("column {!r} beside the clicks", self.contexts, list(columns)),
+            ("event {!r} besides clicks", self.event_kinds, list(events)),
+        ):
+            for each in asked:
+                if each not in kept:
+                    raise DataError(
+                        f"{name}: the log has no {kind.format(each)}; it has "
+                        f"{', '.join(kept) or 'none'}: {kind.split()[0]}s are named when a log is "
+                        "read or reduced"
+                    )

@@ -83,14 +83,9 @@ def read_log(
         days = None
         if source is not None and len(saved) == len(source.files):
             days = source.files if all(Day.of(file) for file in saved) else None
-        plain = replace(options, contexts=(), event_kinds=(), partial=False, max_bad_share=0.0)
         # Days are cut into periods when they are added up.
-        plain = replace(plain, periods=LogOptions().periods) if days else plain
-        if plain != LogOptions():
-            raise SettingsError(
-                f"{name}: this log is reduced already; columns, positions, periods and "
-                "traffic filters are given when it is reduced"
-            )
+        plain = replace(options, periods=LogOptions().periods) if days else options
+        plain.require_reduced(name)
         if sharded is not None:
             result = sharded.read()
         elif days is not None:
@@ -98,7 +93,7 @@ def read_log(
         else:
             assert source is not None
             result = _read_saved(source)
-        _require(result, options, name)
+        options.require_kept(name, result.columns, result.events)
         # What was bad when it was reduced was allowed then.
         before = result.reading.bad_shares if result.reading else {}
     else:
@@ -158,17 +153,6 @@ def _read_saved(source: Source) -> ClickLog:
             "that add up are written by `dualrank reduce --append`)"
         )
     return read_saved(source.files[0])
-
-
-def _require(log: ClickLog, options: LogOptions, name: str) -> None:
-    """Refuse a reduced log without a column or event that is asked for."""
-    try:
-        for context in options.contexts:
-            log.column(context)
-        for kind in options.event_kinds:
-            log.event(kind)
-    except DataError as error:
-        raise DataError(f"{name}: {error}") from error
 
 
 def _saved_files(source: Source | None) -> list[str]:

@@ -8,6 +8,7 @@ with the same labels. Only the features of these lists are read, and scaled.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +26,13 @@ from dualrank.learning.feedback import (
     with_others,
 )
 from dualrank.learning.logging_scores import Ground, logging_scores
-from dualrank.learning.methods import Method, clicks_of, order_of, read_clicks_of
 from dualrank.learning.plan import Plan
-from dualrank.learning.sharded.own_shards import LISTS_PER_BLOCK, Drawn, Whole
+from dualrank.learning.sharded.own_shards import LISTS_PER_BLOCK, ROWS_PER_BLOCK, Drawn, Whole
 from dualrank.learning.sharded.read_ahead import ReadAhead, cut
-from dualrank.learning.sharded.sharded_source import ROWS_PER_BLOCK, ShardedSource
 from dualrank.rankers.batch import Batch
+
+if TYPE_CHECKING:
+    from dualrank.learning.sharded.sharded_source import ShardedSource
 
 BYTES_OF_CANDIDATE = 60
 
@@ -43,7 +45,7 @@ def require_drawn(plan: Plan) -> None:
         why = f"a ranker of kind {ranker.kind} takes all lists at once"
     elif plan.events is not None:
         why = "weighted events are brought to the scale of clicks over all lists"
-    elif not _is_drawn(method):
+    elif method.drawn is None:
         why = f"method {method.name} makes the labels of all lists before the first step"
     if why is not None:
         raise SettingsError(
@@ -51,13 +53,6 @@ def require_drawn(plan: Plan) -> None:
             "which is a reduced log of its own with a random sample of the queries "
             "(log/00000/log.parquet, with the features of all documents)"
         )
-
-
-def _is_drawn(method: Method) -> bool:
-    """Whether labels of a list follow from its own rows."""
-    by_list = method.correction.labels is Correction.labels
-    known = method.feedback in (clicks_of, read_clicks_of, order_of)
-    return by_list and known and method.extract is None
 
 
 def mapped_feedback(
@@ -68,18 +63,19 @@ def mapped_feedback(
     ground: Ground | None = None,
 ) -> Feedback:
     """What the loop draws from, as the method of a plan has it."""
-    method = plan.way
-    require_comparisons(source.lists)
-    if method.feedback is order_of:
-        return MappedOrder(source, scaler, plan.suited.steps)
-    if method.feedback is read_clicks_of:
+    require_drawn(plan)
+    require_comparisons(source.sample.lists)
+    drawn, steps = plan.way.drawn, plan.suited.steps
+    if drawn == "order":
+        return MappedOrder(source, scaler, steps)
+    if drawn == "reading":
         _require_whole_lists(source)
     return MappedClicks(
         source,
         scaler,
-        plan.suited.steps,
+        steps,
         context=plan.context,
-        reads=method.feedback is read_clicks_of,
+        reads=drawn == "reading",
         clicked_only=correction.clicked_only,
         ground=None if ground is None else MappedGround.of(source, ground),
     )
@@ -139,6 +135,11 @@ Shares = NDArray[np.float64]
 
 class MappedOrder(ReadAhead[tuple[Whole, Shares]]):
     """The order displayed, followed by other candidates, as `DisplayedOrder`."""
+
+    @property
+    def bytes_of_list(self) -> int:
+        """Fewer lists are drawn than were asked for, each with as many candidates again."""
+        return 2 * super().bytes_of_list // LISTS_FOR_ONE_ORDER
 
     def lots(self, size: int, rng: np.random.Generator) -> tuple[Whole, Shares]:
         """Tickets of a quarter as many lists, and where the other candidates stand."""

@@ -22,6 +22,7 @@ from dualrank.data.lists import PADDING
 from dualrank.data.shards.shard import Shard
 
 LISTS_PER_BLOCK = 1 << 20
+ROWS_PER_BLOCK = 1 << 16
 
 Whole = NDArray[np.int64]
 

@@ -22,6 +22,7 @@ from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.errors import DataError
 from dualrank.evaluation.click_check import HELD_OUT_SEED
 from dualrank.learning.sharded.own_shards import LISTS_PER_BLOCK
+from dualrank.learning.whole_source import WholeSource
 from dualrank.learning.workers import Workers
 
 MOST_LISTS = 50_000
@@ -30,29 +31,22 @@ MOST_OF_ONE_QUERY = 1_000
 """Lists; of a query with more of them, these speak for all."""
 MOST_VALUES = 1 << 24
 """Features of the documents of each half: 64 MiB."""
+SURE_SHARDS = 100
+"""So many shards have a query in the sample, however large it is; others, if there is room."""
 
 Picked = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class QuerySample:
-    """Lists of some queries, which point to the documents of these queries in `dataset`.
-
-    `log` is all of it, `rest` what may be trained on, and `held_out` what is not.
-    """
-
-    log: ClickLog
-    dataset: Dataset
-    rest: ClickLog
-    held_out: ClickLog | None
-
-
-@dataclass(frozen=True, eq=False)
 class Choice:
-    """The queries of one shard that are held out, and further ones that are looked at."""
+    """The queries of one shard that are held out, and further ones that are looked at.
+
+    Of each of them at `most` so many lists are taken.
+    """
 
     held_out: Picked
     others: Picked
+    most: int
 
 
 def shares_of(log: ShardedLog, share: float) -> NDArray[np.int64]:
@@ -74,19 +68,20 @@ def choose(shard: Shard, log: ShardedLog, wanted: int, seed: int) -> Choice:
     shuffled = rng.permutation(np.flatnonzero(lists))
     wanted = min(wanted, max(len(shuffled) - 1, 0))
     part = shard.sessions / log.sessions
+    most = min(MOST_OF_ONE_QUERY, max(1, int(MOST_LISTS * part)))
     sizes = np.diff(shard.offsets)[shuffled] * (log.feature_count or 1)
     costs = np.maximum(
-        np.minimum(lists[shuffled], MOST_OF_ONE_QUERY) / (MOST_LISTS * part),
-        sizes / (MOST_VALUES * part),
+        np.minimum(lists[shuffled], most) / (MOST_LISTS * part), sizes / (MOST_VALUES * part)
     )
-    held = shuffled[:wanted][_fit(costs[:wanted])]
+    least = int(shard.number < SURE_SHARDS)
+    held = shuffled[:wanted][_fit(costs[:wanted], least)]
     others = shuffled[len(held) :]
-    return Choice(held, others[_fit(costs[len(held) :])])
+    return Choice(held, others[_fit(costs[len(held) :], least)], most)
 
 
-def _fit(costs: NDArray[np.float64]) -> slice:
-    """The first ones, whose costs add up to 1; one at least."""
-    return slice(max(1, int(np.searchsorted(np.cumsum(costs), 1.0, side="right"))))
+def _fit(costs: NDArray[np.float64], least: int) -> slice:
+    """The first ones, whose costs add up to 1, and no fewer than the `least`."""
+    return slice(max(least, int(np.searchsorted(np.cumsum(costs), 1.0, side="right"))))
 
 
 def gather(
@@ -95,7 +90,7 @@ def gather(
     owners: Sequence[int],
     workers: Workers,
     share: float,
-) -> QuerySample:
+) -> WholeSource:
     """The lists of the chosen queries, for all workers; choices of others' shards are None.
 
     Where a `share` of the queries should be held out, and none can be, it is refused.
@@ -135,7 +130,7 @@ def _piece(shard: Shard, choice: Choice) -> dict[str, NDArray]:
     data, log = shard.dataset.take(queries), shard.log
     new_query = np.full(shard.queries, -1, dtype=np.int32)
     new_query[queries] = np.arange(len(queries))
-    lists = _lists_of(shard, new_query)
+    lists = _lists_of(shard, new_query, choice.most)
     query = new_query[log.lists.queries[lists]]
     old, moved = log.lists.documents[lists], data.offsets[:-1] - shard.offsets[queries]
     documents = np.where(old == PADDING, PADDING, old + moved[query][:, None])
@@ -156,7 +151,7 @@ def _piece(shard: Shard, choice: Choice) -> dict[str, NDArray]:
     return piece | {f"event {kind}": amounts[rows] for kind, amounts in log.events.items()}
 
 
-def _lists_of(shard: Shard, new_query: NDArray[np.int32]) -> Picked:
+def _lists_of(shard: Shard, new_query: NDArray[np.int32], most: int) -> Picked:
     """The lists of chosen queries; of one with very many, some that lie evenly among them."""
     found = list[Picked]()
     for start in range(0, shard.lists, LISTS_PER_BLOCK):
@@ -167,11 +162,11 @@ def _lists_of(shard: Shard, new_query: NDArray[np.int32]) -> Picked:
     order = np.argsort(query, kind="stable")
     counts = np.bincount(query, minlength=1)
     number = np.arange(len(lists)) - np.repeat(np.cumsum(counts) - counts, counts)
-    every = -(-counts // MOST_OF_ONE_QUERY)
+    every = -(-counts // most)
     return np.sort(lists[order][number % np.repeat(np.maximum(every, 1), counts) == 0])
 
 
-def _joined(log: ShardedLog, pieces: Sequence[dict[str, NDArray]], share: float) -> QuerySample:
+def _joined(log: ShardedLog, pieces: Sequence[dict[str, NDArray]], share: float) -> WholeSource:
     """The pieces as one log, shard after shard."""
 
     def all_of(name: str, sizes: Sequence[int] = ()) -> NDArray:
@@ -208,10 +203,12 @@ def _joined(log: ShardedLog, pieces: Sequence[dict[str, NDArray]], share: float)
     held = all_of("held_out")
     rest = sample.take_lists(np.flatnonzero(~held))
     if not held.any() and not share:
-        return QuerySample(sample, dataset, rest, None)
+        return WholeSource(sample, dataset, rest, None)
     held_out = sample.take_lists(np.flatnonzero(held))
     if not held_out.clicks.any() or held.all():
+        some = f", in a sample of {sample.sessions:,} of {log.sessions:,} sessions"
         raise DataError(
-            "too few queries with clicks to hold some out; give validation=0 or judged queries"
+            f"too few queries with clicks to hold some out{some * (sample.sessions < log.sessions)}"
+            "; give validation=0 or judged queries"
         )
-    return QuerySample(sample, dataset, rest, held_out)
+    return WholeSource(sample, dataset, rest, held_out)

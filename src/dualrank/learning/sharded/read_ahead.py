@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +25,16 @@ from numpy.typing import NDArray
 from dualrank.data.lists import PADDING, RankedLists
 from dualrank.data.scaling import Scaler
 from dualrank.learning.sharded.own_shards import Drawn, copy_rows
-from dualrank.learning.sharded.sharded_source import ShardedSource
 from dualrank.rankers.batch import Batch
 
+if TYPE_CHECKING:
+    from dualrank.learning.sharded.sharded_source import ShardedSource
+
 MOST_BYTES = 1 << 27
-"""Of what is kept for later steps."""
+"""Of what is kept for later steps, and of what is at hand while it is read."""
+BYTES_OF_POSITION = 40
+BYTES_OF_LIST = 50
+"""What a list takes beside its features: documents, labels, tickets, and copies on the way."""
 
 Lots = TypeVar("Lots")
 
@@ -50,7 +55,7 @@ class ReadAhead(ABC, Generic[Lots]):
     """
 
     def __init__(self, source: ShardedSource, scaler: Scaler, steps: int) -> None:
-        self.lists: RankedLists = source.lists
+        self.lists: RankedLists = source.sample.lists
         self._own, self._scaler = source.own, scaler
         self._is_share = source.workers.count > 1
         self._left = steps
@@ -86,7 +91,8 @@ class ReadAhead(ABC, Generic[Lots]):
     @property
     def bytes_of_list(self) -> int:
         """What a list that is read ahead takes, about."""
-        return 4 * self.lists.depth * self._scaler.input_count
+        of_position = 4 * self._scaler.input_count + BYTES_OF_POSITION
+        return self.lists.depth * of_position + BYTES_OF_LIST
 
     @abstractmethod
     def lots(self, size: int, rng: np.random.Generator) -> Lots:

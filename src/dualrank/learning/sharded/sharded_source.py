@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.data.lists import RankedLists
+from dualrank.clicks.models.counting import require_countable, require_skips
+from dualrank.corrections.correction import Correction
 from dualrank.data.scaling import Scaler
 from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.errors import DataError, SettingsError
-from dualrank.learning.model import require_values
-from dualrank.learning.sharded.own_shards import Gaps, OwnShards
-from dualrank.learning.sharded.query_sample import QuerySample, choose, gather, shares_of
+from dualrank.learning.feedback import Feedback, require_clicks
+from dualrank.learning.loop import Progress
+from dualrank.learning.model import missing_values
+from dualrank.learning.sharded.mapped_feedback import mapped_feedback
+from dualrank.learning.sharded.own_shards import ROWS_PER_BLOCK, Gaps, OwnShards
+from dualrank.learning.sharded.query_sample import choose, gather, shares_of
+from dualrank.learning.whole_source import WholeSource
 from dualrank.learning.workers import Workers
 
-ROWS_PER_BLOCK = 1 << 16
-
-Progress = Callable[[int, int], None]
+if TYPE_CHECKING:
+    from dualrank.learning.material import Material
 
 
 def deal(log: ShardedLog, workers: int) -> list[int]:
@@ -51,7 +55,7 @@ class ShardedSource:
 
     log: ShardedLog
     own: OwnShards
-    sample: QuerySample
+    sample: WholeSource
     workers: Workers
     _scalers: dict[str, Scaler] = field(default_factory=dict)
 
@@ -71,7 +75,7 @@ class ShardedSource:
         for shard in mine:
             shard.require_files()
         choices, gaps = {}, []
-        left = np.zeros(len(log.shards))
+        left, totals = np.zeros(len(log.shards)), np.zeros(2)
         for done, shard in enumerate(mine):
             if progress:
                 progress(done, len(mine))
@@ -82,22 +86,18 @@ class ShardedSource:
             gaps.append(Gaps.of(shard, held))
             left[shard.number] = shard.sessions - gaps[-1].width[-1]
             choices[shard.number] = chosen
+            totals += replace(shard).pair_counts[:, 2:].sum(axis=0)
         if progress:
             progress(len(mine), len(mine))
+        shown, clicks = workers.add_up(totals)
+        require_clicks(clicks, log.sessions)
         numbers = range(len(log.shards))
         sample = gather(log, [choices.get(number) for number in numbers], owners, workers, share)
+        require_countable(sample.log)
+        if clicks == shown:
+            require_skips(sample.log)
         own = OwnShards(mine, gaps, workers.add_up(left).astype(np.int64))
         return cls(log, own, sample, workers)
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """What the features are called."""
-        return self.log.feature_names
-
-    @property
-    def lists(self) -> RankedLists:
-        """Those of the sample."""
-        return self.sample.log.lists
 
     @property
     def sessions(self) -> int:
@@ -107,8 +107,7 @@ class ShardedSource:
     @property
     def clicks(self) -> int:
         """How many there may be among them, judged by the sample."""
-        rest = self.sample.rest
-        return round(int(rest.clicks_per_list.sum()) * self.sessions / rest.sessions)
+        return round(self.sample.clicks * self.sessions / self.sample.sessions)
 
     def scaler(self, kind: str) -> Scaler:
         """The scaling of all documents of all shards, learned once."""
@@ -119,12 +118,24 @@ class ShardedSource:
             self._scalers[kind] = Scaler.fit_parts(parts, kind=kind, together=together)
         return self._scalers[kind]
 
-    def require_values(self, kind: str) -> None:
-        """Refuse missing values in this worker's shards, for a ranker of a kind that needs all."""
+    def require_values(self, ranker: str, scaling: str) -> None:
+        """Refuse missing values, for a ranker of a kind that needs all; all workers say the same.
+
+        A scaling comes upon them as it is learned; only then they are counted.
+        """
+        if scaling != "none":
+            with suppress(DataError):
+                self.scaler(scaling)
+                return
+        missing = np.zeros(self.sample.dataset.feature_count)
         for shard in self.own.shards:
             features = shard.dataset.features
             for start in range(0, shard.documents, ROWS_PER_BLOCK):
-                require_values(features[start : start + ROWS_PER_BLOCK], shard.feature_names, kind)
+                missing += np.isnan(features[start : start + ROWS_PER_BLOCK]).sum(axis=0)
+        missing = self.workers.add_up(missing)
+        if missing.any():
+            said = missing_values(missing, self.log.documents, self.log.feature_names, ranker)
+            raise DataError(f"{self.log.folder}: {said}")
 
     def sessions_by(self, context: str) -> NDArray[np.int64]:
         """How many sessions are in each value of a column."""
@@ -137,17 +148,22 @@ class ShardedSource:
                 table += np.bincount(codes[rows], counts[rows], len(names))
         return self.workers.add_up(table).astype(np.int64)
 
-    def describe(self) -> dict[str, Any]:
-        """Plain values for the manifest: what was sampled out of how much."""
-        log, held_out = self.sample.log, self.sample.held_out
-        return {
+    def describe(self, context: str | None = None) -> dict[str, Any]:
+        """Plain values for the manifest: which data these are, and what was sampled of how much."""
+        held_out = self.sample.held_out
+        shards = {
             "count": len(self.log.shards),
             "sessions": self.log.sessions,
             "lists": self.log.lists,
-            "sampled_sessions": log.sessions,
-            "sampled_lists": len(log.lists),
+            "sampled_sessions": self.sample.log.sessions,
+            "sampled_lists": len(self.sample.lists),
             "held_out_sessions": 0 if held_out is None else held_out.sessions,
         }
+        return {"data": self.log.digest, "shards": shards, "reading": self.log.reading.to_dict()}
+
+    def feedback(self, material: Material, correction: Correction, scaler: Scaler) -> Feedback:
+        """Lists that are drawn from the shards, with features that are scaled as they come."""
+        return mapped_feedback(self, material.plan, correction, scaler, material.ground)
 
 
 def require_features(log: ShardedLog) -> None:
