@@ -3,20 +3,18 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
 from dualrank.data.log.log_options import LogOptions
-from dualrank.data.log.read_log import read_log
 from dualrank.data.log.saved import to_table
 from dualrank.data.log.spark import SparkEngine, read_log_on_spark
+from dualrank.data.shards.reduce_to_shards import reduce_to_shards
 from dualrank.data.shards.shards_on_spark import reduce_to_shards_on_spark
 from dualrank.errors import SettingsError
-from dualrank.learning.rank_on_spark import rank_on_spark
 
 from ..data.log.conftest import long_table
-from ..learning.test_rank_features import NAMES, trees
+from ..learning.test_rank_features import NAMES
 
 ROWS = [(s, f"q{s % 2}", f"d{p}", p, int(p == s % 3)) for s in range(6) for p in (1, 2, 3)]
 ZONE, SHUFFLED = "spark.sql.session.timeZone", "spark.sql.shuffle.partitions"
@@ -52,19 +50,24 @@ def changed(spark):
 
 
 def test_a_session_that_is_there_is_used_and_lives_on(spark, files):
-    expected = rows_of(read_log(files / "log.parquet"))
-    assert rows_of(read_log_on_spark(files / "log.parquet")).equals(expected)
+    def opened(master=None):
+        with SparkEngine.on(None, master) as engine:
+            engine.open(str(files / "log.parquet"))
+            return engine.table("log").count()
+
+    assert opened() == len(ROWS)
     assert spark.range(3).count() == 3
     # The session is said to be active in the thread that began it alone.
     with ThreadPoolExecutor(1) as pool:
-        found = pool.submit(read_log_on_spark, files / "log.parquet", master=spark.conf.get("spark.master"))
-        assert rows_of(found.result()).equals(expected)
+        assert pool.submit(opened, spark.conf.get("spark.master")).result() == len(ROWS)
     assert spark.range(3).count() == 3
 
 
 def test_another_master_than_that_of_the_session_is_refused(spark, files):
     for session in (spark, None):
-        with pytest.raises(SettingsError, match=r"already, on local-cluster.*master='yarn' changes"):
+        with pytest.raises(
+            SettingsError, match=r"already, on local-cluster.*master='yarn' changes"
+        ):
             read_log_on_spark(files / "log.parquet", session=session, master="yarn")
 
 
@@ -78,27 +81,34 @@ def test_a_session_that_was_stopped_is_refused(files):
         read_log_on_spark(files / "log.parquet", session=Stopped())
 
 
-def test_views_and_settings_of_the_user_stay(spark, changed, files, tmp_path):
+def test_views_settings_and_cache_of_the_user_stay(spark, changed, files, tmp_path):
     mine = ("log", "rows", "sessions", "features", "documents")
     for name in mine:
         spark.range(7).createOrReplaceTempView(name)
+    spark.catalog.cacheTable("sessions")
+    # Its text is read again wherever it is asked for, and means the user's own `sessions`.
+    spark.read.parquet(str(files / "log.parquet")).createOrReplaceTempView("mine")
+    spark.sql(
+        "CREATE TEMPORARY VIEW my_log AS SELECT * FROM mine WHERE 7 = (SELECT count(*) FROM log)"
+    )
     try:
         views = {table.name for table in spark.catalog.listTables()}
         settings = spark.conf.getAll
-        kept = spark.sparkContext._jsc.getPersistentRDDs().size()
         features = files / "features.parquet"
-        reduce_to_shards_on_spark(
-            files / "log.parquet", tmp_path / "log", 2, features, session=spark
-        )
-        rank_on_spark(trees(), features, tmp_path / "run", session=spark)
+        out = tmp_path / "log"
+        found = reduce_to_shards_on_spark("my_log", out, 2, features, session=spark)
+        expected = reduce_to_shards(files / "log.parquet", tmp_path / "one", 2, features)
+        assert rows_of(found.read()).equals(rows_of(expected.read()))
         assert {table.name for table in spark.catalog.listTables()} == views
         assert [spark.table(name).count() for name in mine] == [7] * len(mine)
         assert spark.conf.getAll == settings
-        assert spark.sparkContext._jsc.getPersistentRDDs().size() == kept
+        assert spark.catalog.isCached("sessions")
+        assert spark.sparkContext._jsc.getPersistentRDDs().size() == 1
         frame = spark.sparkContext.parallelize([(1,)]).toDF(["x"])
         assert frame.sparkSession is spark
     finally:
-        for name in mine:
+        spark.catalog.uncacheTable("sessions")
+        for name in (*mine, "mine", "my_log"):
             spark.catalog.dropTempView(name)
 
 
@@ -115,35 +125,26 @@ def test_what_the_user_has_set_holds_and_the_rest_is_chosen(spark, changed, file
     assert chosen == 2 * spark.sparkContext.defaultParallelism < int(spark.conf.get(SHUFFLED))
 
 
-def test_times_without_a_zone_are_in_utc_wherever_the_session_is(spark, changed, tmp_path):
-    hours = [f"2024-05-0{1 + s % 2} 0{s}:00:00" for s, *_ in ROWS]
-    table = long_table(ROWS).append_column("timestamp", pa.array(hours))
-    pyarrow.csv.write_csv(table, tmp_path / "log.csv")
-    one = read_log(tmp_path / "log.csv", periods=2)
-    other = read_log_on_spark(tmp_path / "log.csv", session=spark, periods=2)
-    assert one.column("period").names == other.column("period").names
-    assert one.reading == other.reading
+def test_times_without_a_zone_are_in_utc_wherever_the_session_is(spark, changed):
+    with SparkEngine.on(spark, None) as engine:
+        seconds = engine.seconds("'1970-01-01 01:00:00'", "text")
+        assert engine.fetch(f"SELECT {seconds} AS seconds").to_pylist() == [{"seconds": 3600.0}]
 
 
-@pytest.mark.parametrize("name", ["log", "sessions", "my_log"])
+@pytest.mark.parametrize("name", ["log", "rows", "sessions"])
 def test_a_view_of_the_user_is_read_whatever_it_is_called(spark, files, name):
-    expected = rows_of(read_log(files / "log.parquet"))
-    spark.read.parquet(str(files / "log.parquet")).createOrReplaceTempView("rows")
-    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS SELECT * FROM rows")
+    spark.read.parquet(str(files / "log.parquet")).createOrReplaceTempView("mine")
+    spark.sql(f"CREATE TEMPORARY VIEW {name} AS SELECT * FROM mine")
     try:
-        assert rows_of(read_log_on_spark(name, session=spark)).equals(expected)
+        with SparkEngine.on(spark, None) as engine:
+            engine.open_log(name, LogOptions())
+            engine.view("rows", "SELECT doc_id, 'FROM log' AS text FROM log")
+            engine.keep("sessions", "SELECT doc_id AS `FROM rows`, text FROM rows")
+            found = engine.fetch(
+                "SELECT DISTINCT text, `FROM rows` AS id FROM sessions ORDER BY id"
+            )
+        assert found.to_pydict() == {"text": ["FROM log"] * 3, "id": ["d1", "d2", "d3"]}
         assert spark.table(name).count() == len(ROWS)
     finally:
         spark.catalog.dropTempView(name)
-        spark.catalog.dropTempView("rows")
-
-
-def test_what_the_user_has_cached_stays_cached(spark, files):
-    spark.range(7).createOrReplaceTempView("sessions")
-    spark.catalog.cacheTable("sessions")
-    try:
-        read_log_on_spark(files / "log.parquet", session=spark)
-        assert spark.catalog.isCached("sessions")
-    finally:
-        spark.catalog.uncacheTable("sessions")
-        spark.catalog.dropTempView("sessions")
+        spark.catalog.dropTempView("mine")

@@ -103,7 +103,7 @@ def _features(engine: SparkEngine, where: str, model: Model) -> tuple[DataFrame,
     """Ids as text beside features as floats, and which columns these are (None for lists)."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    found = engine.session.table("log")
+    found = engine.table("log")
     names, count = model.feature_names, model.scaler.input_count
     columns = columns_to_read(to_arrow_schema(found.schema), where, names=names)
     own = None

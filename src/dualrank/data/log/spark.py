@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,7 +26,7 @@ from dualrank.errors import DataError, DualrankError
 from dualrank.sentences import reason_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def read_log_on_spark(
@@ -58,6 +59,8 @@ class SparkEngine:
         self.session = session
         self._kept: dict[str, Any] = {}
         self._opened: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+        self._mark = secrets.token_hex(4)
         # Spark's own number of parts is 200, which on a few cores takes longer than the work
         # itself. Where the user has decided otherwise, or Spark does not show its parts (Connect),
         # it stays.
@@ -89,7 +92,7 @@ class SparkEngine:
         with self._mendable():
             self.add_folder_columns(options)
             if self._spread_like_input:
-                parts = self.session.table("log").rdd.getNumPartitions()
+                parts = self.table("log").rdd.getNumPartitions()
                 least = 2 * self.session.sparkContext.defaultParallelism
                 self.session.conf.set(_SHUFFLED, max(parts, least))
         return find_columns(self.types("log"), options, where=name)
@@ -117,12 +120,12 @@ class SparkEngine:
                 found = read.option("mergeSchema", True).parquet(path)
         except Exception as error:
             raise DataError(f"{log}: Spark cannot read it ({reason_of(error)})") from error
-        found.createOrReplaceTempView(view)
+        self._call(found, view)
         self._opened[view] = log
 
     def add_folder_columns(self, options: LogOptions) -> None:
         """What the names of folders say of columns that are asked for and in no file."""
-        frame = self.session.table("log")
+        frame = self.table("log")
         files = frame.inputFiles()
         for name in named_by_folders(options, frame.columns, files):
             value = f"regexp_extract(input_file_name(), '/{re.escape(name)}=([^/]*)/', 1)"
@@ -131,7 +134,7 @@ class SparkEngine:
                 value = f"url_decode(replace({value}, '+', '%2B'))"
             said = f"nullif(nullif({value}, ''), '{NOTHING}')"
             frame = frame.selectExpr("*", f"{said} AS {self.quote(name)}")
-        frame.createOrReplaceTempView("log")
+        self._call(frame, "log")
 
     def release(self) -> None:
         """Free what was kept."""
@@ -140,31 +143,50 @@ class SparkEngine:
 
     def types(self, table: str) -> dict[str, Type]:
         """The columns of a table or view, with what kind of value they hold."""
-        return {name: _kind(declared) for name, declared in self.session.table(table).dtypes}
+        return {name: _kind(declared) for name, declared in self.table(table).dtypes}
 
     def view(self, name: str, query: str) -> None:
         """Give a query a name."""
         with self._mendable():
-            self.session.sql(query).createOrReplaceTempView(name)
+            self._call(self._planned(query), name)
 
     def keep(self, name: str, query: str, by: str | None = None) -> None:
         """Run a query and keep its result under a name, on disk where memory is short."""
         if name in self._kept:
             self._kept[name].unpersist()
         with self._mendable():
-            found = self.session.sql(query)
+            found = self._planned(query)
             if by is not None:
                 found = found.repartition(by).sortWithinPartitions(by)
             self._kept[name] = found.persist()
             # At once, so that Spark knows how large it is before it plans what comes after: the
             # lists are sent to the rows where they are few, and the rows stay where they are.
             self._kept[name].count()
-            self._kept[name].createOrReplaceTempView(name)
+            self._call(self._kept[name], name)
 
     def fetch(self, query: str) -> pa.Table:
         """Run a query and bring its result here."""
         with self._mendable():
-            return self.session.sql(query).toArrow()
+            return self._planned(query).toArrow()
+
+    def table(self, name: str) -> DataFrame:
+        """What was opened, kept or given a name."""
+        return self.session.table(self._names[name])
+
+    def _call(self, frame: DataFrame, name: str) -> None:
+        """Give a frame a name, which is another in Spark.
+
+        A view of the user may have the same one: other views may be made of it, and where it is
+        cached, Spark forgets that once the name is given to another, in whichever session.
+        """
+        self._names[name] = f"_dualrank_{self._mark}_{name}"
+        frame.createOrReplaceTempView(self._names[name])
+
+    def _planned(self, query: str) -> DataFrame:
+        def renamed(found: re.Match[str]) -> str:
+            return f"{found[1]} {self._names[found[2]]}" if found[2] in self._names else found[0]
+
+        return self.session.sql(_TABLE.sub(renamed, query))
 
     @contextmanager
     def _mendable(self) -> Iterator[None]:
@@ -211,6 +233,8 @@ class SparkEngine:
 
 
 _SHUFFLED = "spark.sql.shuffle.partitions"
+# Where a query names a table, or quotes a text or a column, which may hold anything.
+_TABLE = re.compile(r"`[^`]*`|'[^']*'|\b(FROM|JOIN)\s+(\w+)")
 
 
 def _kind(declared: str) -> Type:
