@@ -111,7 +111,7 @@ def test_lists_numbers_and_tables_are_ranked_too(spark, folder, tmp_path):
         ({"c": None}, "feature 'c' is missing"),
     ],
 )
-def test_what_cannot_be_ranked_is_one_sentence(spark, tmp_path, changed, said):
+def test_what_cannot_be_ranked_is_one_sentence(spark, tmp_path, capfd, changed, said):
     rows = {"query_id": ["q"] * 2, "doc_id": ["d1", "d2"], **{name: [0.5, 1.0] for name in NAMES}}
     rows = {name: value for name, value in {**rows, **changed}.items() if value is not None}
     pq.write_table(pa.table(rows), tmp_path / "f.parquet")
@@ -120,6 +120,7 @@ def test_what_cannot_be_ranked_is_one_sentence(spark, tmp_path, changed, said):
     assert str(caught.value).startswith(f"{tmp_path / 'f.parquet'}: ")
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert "QueryContextLogger" not in "".join(capfd.readouterr())
     assert [path.name for path in tmp_path.iterdir()] == ["f.parquet"]
 
 

@@ -17,6 +17,7 @@ from dualrank.data.feature_rows import FEATURES, GRADE, KEYS, columns_to_read
 from dualrank.data.log.log_files import URL
 from dualrank.data.log.reduction import id_as_text
 from dualrank.data.log.spark import SparkEngine
+from dualrank.data.log.spark_session import unlogged
 from dualrank.data.run_writing import COLUMNS, is_folder_of_parts, require_run_name
 from dualrank.data.shards.sharded_log import is_sharded
 from dualrank.errors import DataError, DualrankError, SettingsError
@@ -79,7 +80,8 @@ def rank_on_spark(
 @contextmanager
 def _mendable(where: str) -> Iterator[None]:
     try:
-        yield
+        with unlogged():
+            yield
     except DualrankError:
         raise
     except Exception as error:
