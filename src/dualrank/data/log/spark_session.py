@@ -67,8 +67,8 @@ def _beside(session: SparkSession, master: str | None) -> SparkSession:
 
 
 def _cloned(session: SparkSession) -> SparkSession:
+    # Every Spark can clone a session; of Python's, those of Spark Connect alone pass it on.
     if hasattr(session, "cloneSession"):
-        # Spark Connect has it in Python too.
         return session.cloneSession()
     rdd = require("spark", "pyspark").RDD
     to_frame = rdd.toDF
