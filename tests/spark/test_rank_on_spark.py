@@ -1,5 +1,6 @@
 """Spark ranks as dualrank does, on executors that have neither dualrank nor torch."""
 
+import os
 import sys
 
 import numpy as np
@@ -110,7 +111,7 @@ def test_lists_numbers_and_tables_are_ranked_too(spark, folder, tmp_path):
         ({"c": None}, "feature 'c' is missing"),
     ],
 )
-def test_what_cannot_be_ranked_is_one_sentence(spark, tmp_path, changed, said):
+def test_what_cannot_be_ranked_is_one_sentence(spark, tmp_path, capfd, changed, said):
     rows = {"query_id": ["q"] * 2, "doc_id": ["d1", "d2"], **{name: [0.5, 1.0] for name in NAMES}}
     rows = {name: value for name, value in {**rows, **changed}.items() if value is not None}
     pq.write_table(pa.table(rows), tmp_path / "f.parquet")
@@ -119,6 +120,7 @@ def test_what_cannot_be_ranked_is_one_sentence(spark, tmp_path, changed, said):
     assert str(caught.value).startswith(f"{tmp_path / 'f.parquet'}: ")
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert "QueryContextLogger" not in "".join(capfd.readouterr())
     assert [path.name for path in tmp_path.iterdir()] == ["f.parquet"]
 
 
@@ -136,3 +138,32 @@ def test_what_stands_there_stays(spark, folder, tmp_path):
     assert (tmp_path / "notes" / "mine.txt").exists()
     with pytest.raises(DataError, match="nowhere: Spark cannot read it"):
         rank_on_spark(trees(), tmp_path / "nowhere", tmp_path / "run", session=spark)
+
+
+def test_a_log_in_shards_is_not_for_spark(spark, tmp_path):
+    (tmp_path / "shards.json").write_text("{}")
+    with pytest.raises(SettingsError, match="a log in shards, which Spark does not read; rank it"):
+        rank_on_spark(trees(), tmp_path, tmp_path / "run", session=spark)
+
+
+def test_where_there_are_no_documents_nothing_is_written(spark, tmp_path):
+    pq.write_table(table(5)[:0], tmp_path / "f.parquet")
+    for out in (str(tmp_path / "run"), (tmp_path / "run").as_uri()):
+        with pytest.raises(DataError, match=r"f\.parquet: there are no documents"):
+            rank_on_spark(trees(), tmp_path / "f.parquet", out, session=spark)
+    assert [path.name for path in tmp_path.iterdir()] == ["f.parquet"]
+
+
+def test_decimals_are_written_as_on_one_machine_and_no_model_is_left(spark, tmp_path):
+    rows = table(5)
+    numbers = pa.array(range(5), pa.int64()).cast(pa.decimal128(21, 2))
+    pq.write_table(rows.set_column(1, "doc_id", numbers), tmp_path / "f.parquet")
+    before = sorted(os.listdir(spark.sparkContext._temp_dir))
+    rank_on_spark(trees(), tmp_path / "f.parquet", tmp_path / "run", session=spark)
+    assert sorted(os.listdir(spark.sparkContext._temp_dir)) == before
+    rank_features(trees(), tmp_path / "f.parquet", tmp_path / "alone.parquet")
+    found, alone = (
+        sorted(pq.read_table(tmp_path / name)["doc_id"].to_pylist())
+        for name in ("run", "alone.parquet")
+    )
+    assert found == alone == [f"{number}.00" for number in range(5)]

@@ -13,7 +13,7 @@ import zstandard
 
 from dualrank.data.log.read_log import read_log
 from dualrank.data.log.saved import to_table
-from dualrank.data.log.spark import read_log_on_spark
+from dualrank.data.log.spark import SparkEngine, read_log_on_spark
 from dualrank.errors import DataError
 
 from ..data.log.conftest import dirty, long_table
@@ -81,6 +81,23 @@ def test_names_are_those_of_files_and_folders_change_nothing(spark, tmp_path):
 def test_what_spark_cannot_read_is_named(spark, tmp_path):
     with pytest.raises(DataError, match=r"none\.parquet: Spark cannot read it"):
         read_log_on_spark(tmp_path / "none.parquet", session=spark)
+
+
+def test_what_spark_refuses_to_plan_is_one_sentence(spark, tmp_path, capfd):
+    days = pa.array([19_000] * len(CLEAN), pa.date32())
+    table = long_table(CLEAN)
+    table = table.set_column(table.column_names.index("position"), "position", days)
+    pq.write_table(table, tmp_path / "log.parquet")
+    with pytest.raises(DataError) as caught:
+        read_log_on_spark(tmp_path / "log.parquet", session=spark)
+    assert str(caught.value).startswith(f"{tmp_path / 'log.parquet'}: Spark cannot reduce this (")
+    assert "position" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert capfd.readouterr() == ("", "")
+    with SparkEngine.on(spark, None) as engine:
+        engine.open(str(tmp_path / "log.parquet"))
+        with pytest.raises(DataError, match=r"log\.parquet: Spark cannot reduce this \("):
+            engine.keep("sessions", "SELECT TRY_CAST(position AS DOUBLE) FROM log")
 
 
 def test_the_yandex_log(spark, tmp_path):

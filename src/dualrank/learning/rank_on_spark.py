@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 from dualrank.data.feature_rows import FEATURES, GRADE, KEYS, columns_to_read
 from dualrank.data.log.log_files import URL
 from dualrank.data.log.log_rows import id_as_text
-from dualrank.data.log.spark import SparkEngine, start_spark
+from dualrank.data.log.spark import SparkEngine
+from dualrank.data.log.spark_session import unlogged
 from dualrank.data.run_writing import COLUMNS, is_folder_of_parts, require_run_name
+from dualrank.data.shards.sharded_log import is_sharded
 from dualrank.errors import DataError, DualrankError, SettingsError
 from dualrank.learning import plain_scoring
 from dualrank.learning.model import Model
@@ -44,11 +45,11 @@ def rank_on_spark(
     master: str | None = None,
     replace: bool = False,
 ) -> Ranked:
-    """What `rank_features` does, on a Spark session: yours, or one started and stopped here.
+    """What `rank_features` does, on Spark: beside your session, or on one of its own.
 
-    `features` is whatever this Spark can read, and `out` a folder for Parquet files on its file
-    systems; `replace` allows one that is there. Documents of equal score are ranked by their ids,
-    since rows of Spark have no order.
+    `session` and `master` are as in `read_log_on_spark`, `features` is whatever this Spark can
+    read, and `out` a folder for Parquet files on its file systems; `replace` allows one that is
+    there. Documents of equal score are ranked by their ids, since rows of Spark have no order.
     """
     plain = plain_scoring.plain_model(model)
     if plain is None:
@@ -56,32 +57,35 @@ def rank_on_spark(
             f"a ranker of kind {model.kind} is neither layers nor trees; rank without Spark"
         )
     where, folder = os.fspath(features), os.fspath(out)
-    engine = SparkEngine(session or _start(master))
-    try:
+    if is_sharded(where):
+        raise SettingsError(
+            f"{where}: a log in shards, which Spark does not read; rank it without Spark, or give "
+            "the features that it was made of"
+        )
+    with (
+        SparkEngine.on(session, master, "dualrank rank", quiet=True) as engine,
+        _mendable(where),
+    ):
         engine.open(where)
         frame, columns = _features(engine, where, model)
-        with _writable(engine.session, folder, replace=replace) as (path, mode):
-            ranked = _ranked(frame, columns, plain, where)
+        with (
+            _writable(engine.session, folder, replace=replace) as (path, mode),
+            _broadcast(engine.session, plain) as held,
+        ):
+            ranked = _ranked(frame, columns, held, where)
             ranked.write.mode(mode).option("compression", "zstd").parquet(path)
             return _looked_at(engine.session, path)
+
+
+@contextmanager
+def _mendable(where: str) -> Iterator[None]:
+    try:
+        with unlogged():
+            yield
     except DualrankError:
         raise
     except Exception as error:
         raise DataError(_sentence(where, error)) from error
-    finally:
-        engine.release()
-        if session is None:
-            engine.session.stop()
-
-
-def _start(master: str | None) -> SparkSession:
-    """A session that leaves it to us to say what went wrong."""
-    if master is not None and master.startswith("local"):
-        # Its executors are here, and should have what is installed here.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    session = start_spark(master, "dualrank rank")
-    session.sparkContext.setLogLevel("FATAL")
-    return session
 
 
 def _sentence(where: str, error: Exception) -> str:
@@ -101,7 +105,7 @@ def _features(engine: SparkEngine, where: str, model: Model) -> tuple[DataFrame,
     """Ids as text beside features as floats, and which columns these are (None for lists)."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    found = engine.session.table("log")
+    found = engine.table("log")
     names, count = model.feature_names, model.scaler.input_count
     columns = columns_to_read(to_arrow_schema(found.schema), where, names=names)
     own = None
@@ -109,6 +113,7 @@ def _features(engine: SparkEngine, where: str, model: Model) -> tuple[DataFrame,
         own = list(names or [name for name in columns if name not in (*KEYS, GRADE)])
         if len(own) != count:
             raise DataError(f"{where}: {len(own)} features; expected {count}")
+    # Decimals are written as they stand, 5.00 and not 5: so does Arrow where there is no Spark.
     kinds = {key: "number" if kind in ("float", "double") else "text" for key, kind in found.dtypes}
     said = [f"{id_as_text(engine.quote(key), kinds[key])} AS {key}" for key in KEYS]
     if own is None:
@@ -116,17 +121,27 @@ def _features(engine: SparkEngine, where: str, model: Model) -> tuple[DataFrame,
     else:
         # Numbered, since names may hold anything.
         said += [f"CAST({engine.quote(name)} AS float) AS f{i}" for i, name in enumerate(own)]
-    return found.selectExpr(*said), None if own is None else [f"f{i}" for i in range(len(own))]
+    frame = found.selectExpr(*said)
+    if frame.isEmpty():
+        raise DataError(f"{where}: there are no documents")
+    return frame, None if own is None else [f"f{i}" for i in range(len(own))]
 
 
-def _ranked(
-    frame: DataFrame, columns: list[str] | None, plain: dict[str, Any], where: str
-) -> DataFrame:
+@contextmanager
+def _broadcast(session: SparkSession, plain: dict[str, Any]) -> Iterator[Any]:
+    """The model on every executor, for as long as it is needed."""
+    held = session.sparkContext.broadcast(plain)
+    try:
+        yield held
+    finally:
+        held.destroy()
+
+
+def _ranked(frame: DataFrame, columns: list[str] | None, held: Any, where: str) -> DataFrame:
     from pyspark import cloudpickle
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    held = frame.sparkSession.sparkContext.broadcast(plain)
     # By its value, and not by the name of a module that executors do not have.
     cloudpickle.register_pickle_by_value(plain_scoring)
     try:
@@ -190,7 +205,5 @@ def _looked_at(session: SparkSession, path: str) -> Ranked:
         f.expr(f"sum(CASE WHEN {nearly} THEN {pairs} ELSE tied END)").alias("tied"),
         f.expr(f"sum({pairs})").alias("pairs"),
     ).collect()[0]
-    if not found["documents"]:
-        raise DataError("there are no documents")
     ties = Ties(float(found["tied"]), float(found["pairs"]))
     return Ranked(found["queries"], found["documents"], ties.warning(OF_ONE_QUERY))

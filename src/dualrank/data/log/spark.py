@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,12 +21,12 @@ from dualrank.data.log.folder_columns import NOTHING, named_by_folders
 from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.read_log import finish
 from dualrank.data.log.reduction import reduce_log
-from dualrank.errors import DataError, SettingsError
-from dualrank.extras import require
+from dualrank.data.log.spark_session import own_session, unlogged
+from dualrank.errors import DataError, DualrankError
 from dualrank.sentences import reason_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def read_log_on_spark(
@@ -37,10 +38,12 @@ def read_log_on_spark(
     options: LogOptions | None = None,
     **settings: Any,
 ) -> ClickLog:
-    """What `read_log` does, on a Spark session: yours, or one that is started and stopped here.
+    """What `read_log` does, on Spark.
 
-    `log` is whatever this Spark can read: a path or pattern on its own file systems, or the name
-    of a table. The result is row by row that of `read_log`.
+    It runs beside your session, given or already there in this process, whose views and settings
+    stay as they are; where there is none, Spark is started, on `master`, and stopped again. `log`
+    is whatever this Spark can read: a path or pattern on its own file systems, or the name of a
+    table or view. The result is row by row that of `read_log`.
     """
     options = replace(options or LogOptions(), **settings)
     with SparkEngine.on(session, master) as engine:
@@ -50,40 +53,48 @@ def read_log_on_spark(
 
 
 class SparkEngine:
-    """A Spark session that holds a log."""
-
-    spread_like_input = False
-    """Whether rows are spread over as many parts as the input has, two a core at least.
-
-    Spark's own number is 200, which on a few cores takes longer than the work itself.
-    """
+    """A Spark session that holds a log, and is nobody else's."""
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
         self._kept: dict[str, Any] = {}
+        self._opened: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+        self._mark = secrets.token_hex(4)
+        # Spark's own number of parts is 200, which on a few cores takes longer than the work
+        # itself. Where the user has decided otherwise, or Spark does not show its parts (Connect),
+        # it stays.
+        self._spread_like_input = _SHUFFLED not in session.conf.getAll and hasattr(
+            session, "sparkContext"
+        )
 
     @classmethod
     @contextmanager
-    def on(cls, session: SparkSession | None, master: str | None) -> Iterator[SparkEngine]:
-        """On a session of yours, or one that is started for this alone."""
-        engine = cls(session or start_spark(master))
-        try:
-            if session is None:
-                engine.spread_like_input = _leaves_open(engine.session, _SHUFFLED)
-            yield engine
-        finally:
-            engine.release()
-            if session is None:
-                engine.session.stop()
+    def on(
+        cls,
+        session: SparkSession | None,
+        master: str | None,
+        name: str = "dualrank reduce",
+        *,
+        quiet: bool = False,
+    ) -> Iterator[SparkEngine]:
+        """An engine in an `own_session`, which holds nothing any more once it is left."""
+        with own_session(session, master, name, quiet=quiet) as own:
+            engine = cls(own)
+            try:
+                yield engine
+            finally:
+                engine.release()
 
     def open_log(self, name: str, options: LogOptions) -> Columns:
         """Open a log, and find the columns that are to be read."""
         self.open(name)
-        self.add_folder_columns(options)
-        if self.spread_like_input:
-            parts = self.session.table("log").rdd.getNumPartitions()
-            least = 2 * self.session.sparkContext.defaultParallelism
-            self.session.conf.set(_SHUFFLED, max(parts, least))
+        with self._mendable():
+            self.add_folder_columns(options)
+            if self._spread_like_input:
+                parts = self.table("log").rdd.getNumPartitions()
+                least = 2 * self.session.sparkContext.defaultParallelism
+                self.session.conf.set(_SHUFFLED, max(parts, least))
         return find_columns(self.types("log"), options, where=name)
 
     def open(self, log: str, view: str = "log") -> None:
@@ -109,11 +120,12 @@ class SparkEngine:
                 found = read.option("mergeSchema", True).parquet(path)
         except Exception as error:
             raise DataError(f"{log}: Spark cannot read it ({reason_of(error)})") from error
-        found.createOrReplaceTempView(view)
+        self._call(found, view)
+        self._opened[view] = log
 
     def add_folder_columns(self, options: LogOptions) -> None:
         """What the names of folders say of columns that are asked for and in no file."""
-        frame = self.session.table("log")
+        frame = self.table("log")
         files = frame.inputFiles()
         for name in named_by_folders(options, frame.columns, files):
             value = f"regexp_extract(input_file_name(), '/{re.escape(name)}=([^/]*)/', 1)"
@@ -122,7 +134,7 @@ class SparkEngine:
                 value = f"url_decode(replace({value}, '+', '%2B'))"
             said = f"nullif(nullif({value}, ''), '{NOTHING}')"
             frame = frame.selectExpr("*", f"{said} AS {self.quote(name)}")
-        frame.createOrReplaceTempView("log")
+        self._call(frame, "log")
 
     def release(self) -> None:
         """Free what was kept."""
@@ -131,30 +143,62 @@ class SparkEngine:
 
     def types(self, table: str) -> dict[str, Type]:
         """The columns of a table or view, with what kind of value they hold."""
-        return {name: _kind(declared) for name, declared in self.session.table(table).dtypes}
+        return {name: _kind(declared) for name, declared in self.table(table).dtypes}
 
     def view(self, name: str, query: str) -> None:
         """Give a query a name."""
-        self.session.sql(query).createOrReplaceTempView(name)
+        with self._mendable():
+            self._call(self._planned(query), name)
 
     def keep(self, name: str, query: str, by: str | None = None) -> None:
         """Run a query and keep its result under a name, on disk where memory is short."""
         if name in self._kept:
             self._kept[name].unpersist()
-        found = self.session.sql(query)
-        if by is not None:
-            found = found.repartition(by).sortWithinPartitions(by)
-        self._kept[name] = found.persist()
-        # At once, so that Spark knows how large it is before it plans what comes after: the lists
-        # are sent to the rows where they are few, and the rows stay where they are.
-        with _mendable():
+        with self._mendable():
+            found = self._planned(query)
+            if by is not None:
+                found = found.repartition(by).sortWithinPartitions(by)
+            self._kept[name] = found.persist()
+            # At once, so that Spark knows how large it is before it plans what comes after: the
+            # lists are sent to the rows where they are few, and the rows stay where they are.
             self._kept[name].count()
-        self._kept[name].createOrReplaceTempView(name)
+            self._call(self._kept[name], name)
 
     def fetch(self, query: str) -> pa.Table:
         """Run a query and bring its result here."""
-        with _mendable():
-            return self.session.sql(query).toArrow()
+        with self._mendable():
+            return self._planned(query).toArrow()
+
+    def table(self, name: str) -> DataFrame:
+        """What was opened, kept or given a name."""
+        return self.session.table(self._names[name])
+
+    def _call(self, frame: DataFrame, name: str) -> None:
+        """Give a frame a name, which is another in Spark.
+
+        A view of the user may have the same one: other views may be made of it, and where it is
+        cached, Spark forgets that once the name is given to another, in whichever session.
+        """
+        self._names[name] = f"_dualrank_{self._mark}_{name}"
+        frame.createOrReplaceTempView(self._names[name])
+
+    def _planned(self, query: str) -> DataFrame:
+        def renamed(found: re.Match[str]) -> str:
+            return f"{found[1]} {self._names[found[2]]}" if found[2] in self._names else found[0]
+
+        return self.session.sql(_TABLE.sub(renamed, query))
+
+    @contextmanager
+    def _mendable(self) -> Iterator[None]:
+        """What Spark says against a query, when it plans it or runs it, as one sentence."""
+        try:
+            with unlogged():
+                yield
+        except DualrankError:
+            raise
+        except Exception as error:
+            name = " and ".join(self._opened.values())
+            raise DataError(f"{name}: Spark cannot reduce this ({reason_of(error)})") from error
 
     def quote(self, name: str) -> str:
         """A column's name, whatever characters it holds."""
@@ -189,32 +233,8 @@ class SparkEngine:
 
 
 _SHUFFLED = "spark.sql.shuffle.partitions"
-
-
-def _leaves_open(session: SparkSession, setting: str) -> bool:
-    """Whether nobody has decided this, in whatever way settings are given to Spark."""
-    return not session.sparkContext.getConf().contains(setting)
-
-
-@contextmanager
-def _mendable() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        raise DataError(f"Spark cannot reduce the log ({reason_of(error)})") from error
-
-
-def start_spark(master: str | None, name: str = "dualrank reduce") -> SparkSession:
-    """A session for work of this name, on a master or wherever Spark is set up to run."""
-    builder = require("spark", "pyspark.sql").SparkSession.builder.appName(name)
-    if master is not None:
-        builder = builder.master(master)
-    builder = builder.config("spark.sql.session.timeZone", "UTC")
-    builder = builder.config("spark.ui.showConsoleProgress", "false")
-    try:
-        return builder.getOrCreate()
-    except Exception as error:
-        raise SettingsError(f"Spark does not start ({reason_of(error)})") from error
+# Where a query names a table, or quotes a text or a column, which may hold anything.
+_TABLE = re.compile(r"`[^`]*`|'[^']*'|\b(FROM|JOIN)\s+(\w+)")
 
 
 def _kind(declared: str) -> Type:

@@ -35,10 +35,11 @@ def reduce_to_shards_on_spark(
     progress: Progress | None = None,
     **settings: Any,
 ) -> ShardedLog:
-    """What `reduce_to_shards` does, on a Spark session: yours, or one started and stopped here.
+    """What `reduce_to_shards` does, on Spark: beside your session, or on one of its own.
 
-    `log` and `features` are whatever this Spark can read, the folder `out` is one of this machine.
-    The files are byte by byte those of `reduce_to_shards`.
+    `session` and `master` are as in `read_log_on_spark`, `log` and `features` whatever this Spark
+    can read; the folder `out` is one of this machine. The files are byte by byte those of
+    `reduce_to_shards`.
     """
     options = replace(options or LogOptions(), **settings)
     name = os.fspath(log)
