@@ -207,6 +207,15 @@ def test_sessions_that_differ_in_a_context_are_counted_apart(clean):
         read_log(table, contexts=["layout"])
 
 
+def test_what_only_sessions_that_are_left_out_were_shown_is_not_named(clean):
+    rows = [*clean, ("s4", "q1", "a", 1, 0), ("s4", "q1", "b", 2, 0), ("s4", "q1", "z", 3, 1)]
+    devices = pa.array(["phone"] * (len(rows) - 1) + ["desk"])
+    table = long_table(rows).append_column("device", devices)
+    log = read_log(table, contexts=["device"], max_bad_share=1)
+    assert log.catalogue.doc_ids.tolist() == ["a", "b", "c"]
+    assert log.lists.depth == 2
+
+
 def timed(table, times):
     return table.append_column("timestamp", pa.array(times))
 

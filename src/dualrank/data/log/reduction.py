@@ -207,7 +207,7 @@ class _Reduction:
             edges, names = cut(self.engine, self.options.periods, kind)
         self._keep_happened(faults, filters, edges)
         kept = only_value(self.engine, "SELECT coalesce(sum(sessions), 0) FROM happened")
-        self._keep_shown()
+        self._keep_shown(all_happened=faults == "FALSE" and not filters)
         problems = self.judging.problems
         report = ReadingReport(
             source=self.source,
@@ -224,15 +224,23 @@ class _Reduction:
         )
         return Account(self.columns.contexts, names, report, tuple(self.columns.events))
 
-    def _keep_shown(self) -> None:
+    def _keep_shown(self, *, all_happened: bool) -> None:
         """`pairs` of query and document, and `shown`: which of them the lists show where.
 
-        Names are fetched once a pair: lists are many, and repeat them.
+        Names are fetched once a pair: lists are many, and repeat them. Where sessions were left
+        out, so is what they alone were shown.
         """
+        happened = (
+            ""
+            if all_happened
+            else "JOIN (SELECT DISTINCT shard, list FROM happened) h "
+            "ON j.shard = h.shard AND j.list = h.list "
+        )
         self.engine.view(
             "kept_rows",
             "SELECT j.shard, j.list, d.query, d.document, d.place FROM displayed d "
-            "JOIN judged j ON d.session = j.session WHERE NOT j.dropped AND d.place IS NOT NULL",
+            f"JOIN judged j ON d.session = j.session {happened}"
+            "WHERE NOT j.dropped AND d.place IS NOT NULL",
         )
         self._keep(
             "pairs",

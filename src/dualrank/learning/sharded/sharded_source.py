@@ -168,10 +168,6 @@ class ShardedSource:
 
 def require_features(log: ShardedLog) -> None:
     """Refuse shards that nothing can be learned from."""
-    if log.feature_count is None:
-        raise DataError(
-            f"{log.folder}: these shards have no features; reduce the log again with the features "
-            "of its documents (`dualrank reduce LOG --features FILE --shards N`)"
-        )
+    log.require_features()
     if log.sessions == 0:
         raise DataError(f"{log.folder}: the log has no sessions to learn from")
