@@ -41,7 +41,7 @@ def whole(sharded):
     return joined(sharded)
 
 
-def same_draws(mapped, held, features, times=20):
+def assert_same_draws(mapped, held, features, times=20):
     ours, theirs = np.random.default_rng(5), np.random.default_rng(5)
     for _ in range(times):
         one, two = mapped.draw(16, ours), held.draw(16, theirs)
@@ -66,7 +66,7 @@ def test_the_draw_over_shards_is_the_draw_over_one_log(source, whole, context, r
     scaler = source.scaler("standard")
     mapped = MappedClicks(source, scaler, 7, context=context, reads=reads)
     held = (ReadClicks if reads else LoggedClicks)(log, context)
-    same_draws(mapped, held, scaler.transform(data.features))
+    assert_same_draws(mapped, held, scaler.transform(data.features))
 
 
 def test_a_log_of_more_shards_than_files_may_be_open_is_trained_on(tmp_path):
@@ -88,7 +88,7 @@ def test_orders_are_drawn_with_the_same_other_candidates(source, whole):
     log, data = whole
     scaler = source.scaler("log")
     held = DisplayedOrder(log, data)
-    same_draws(MappedOrder(source, scaler, 12), held, scaler.transform(data.features))
+    assert_same_draws(MappedOrder(source, scaler, 12), held, scaler.transform(data.features))
 
 
 def test_lists_stand_on_the_same_ground(source, whole):
@@ -97,7 +97,7 @@ def test_lists_stand_on_the_same_ground(source, whole):
     ground, scaler = Ground.of(imitated, log.lists, data), source.scaler("standard")
     mapped = MappedClicks(source, scaler, 20, ground=MappedGround.of(source, ground))
     held = LoggedClicks(log, ground=ground.under(log.lists, data))
-    same_draws(mapped, held, scaler.transform(data.features))
+    assert_same_draws(mapped, held, scaler.transform(data.features))
 
 
 def test_reading_ahead_changes_no_draw_and_no_random_state(source, monkeypatch):
@@ -161,7 +161,7 @@ def test_held_out_queries_are_never_drawn_and_the_others_as_from_a_log_without_t
     rest = log.take_lists(np.flatnonzero(~held))
     assert source.sessions == rest.sessions
     scaler = source.scaler("none")
-    same_draws(MappedClicks(source, scaler, 20), LoggedClicks(rest), data.features)
+    assert_same_draws(MappedClicks(source, scaler, 20), LoggedClicks(rest), data.features)
 
 
 def data_of(log, data):
@@ -304,7 +304,9 @@ def test_shards_without_a_query_or_a_session_change_nothing(tmp_path):
     assert 0 in [shard.lists for shard in sharded.shards if shard.queries]
     source, (log, data) = ShardedSource.of(sharded, 0, 0), joined(sharded)
     scaler = source.scaler("standard")
-    same_draws(MappedClicks(source, scaler, 20), LoggedClicks(log), scaler.transform(data.features))
+    assert_same_draws(
+        MappedClicks(source, scaler, 20), LoggedClicks(log), scaler.transform(data.features)
+    )
     model = fit(sharded, **SETTINGS, validation=0.1)
     assert model.training["shards"]["held_out_sessions"] > 0
 

@@ -39,6 +39,11 @@ def features_of_documents(seed=0):
     return columns | {name: rng.normal(size=len(pairs)) for name in ("age", "shard", "bm25")}
 
 
+def files_of(sharded):
+    """The digests of all files, shard by shard."""
+    return [{name: file.sha256 for name, file in shard.files.items()} for shard in sharded.shards]
+
+
 @pytest.fixture(scope="session")
 def files(tmp_path_factory):
     """The folder with `log.parquet` and `features.parquet`."""
