@@ -1,6 +1,6 @@
 """`python -m dualrank` is the command `dualrank`."""
 
-from dualrank.cli.app import main
+from dualrank.cli.process import run
 
 if __name__ == "__main__":
-    main()
+    run()
