@@ -3,6 +3,9 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from dualrank.errors import DataError, SettingsError
 from dualrank.pages import documents
 from dualrank.pages.index import PageIndex, _Cut, _schema, _tantivy
+from dualrank.pages.index_folder import next_directory
 from dualrank.pages.sources import HeldPages
 from dualrank.pages.tokens import Tokeniser
 
@@ -101,12 +105,35 @@ def test_an_index_that_was_never_filled_is_not_there(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_failed_is_gone_though_a_thread_still_writes_there(tmp_path):
+    """Tantivy looks after its files in a thread of its own, and locks them for it."""
+    over = threading.Event()
+
+    def lock(place):
+        while not over.is_set():
+            with suppress(FileNotFoundError):
+                (place / ".tantivy-meta.lock").touch()
+
+    def fail(folder):
+        with next_directory(folder, Tokeniser()) as place:
+            threading.Thread(target=lock, args=(place,)).start()
+            time.sleep(0.01)
+            raise RuntimeError("no page")
+
+    for attempt in range(5):
+        with pytest.raises(RuntimeError, match="no page"):
+            fail(tmp_path / f"{attempt}")
+    over.set()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_full_disk_leaves_the_index_that_stood_there(tmp_path, index):
     """Files may not grow beyond some kilobytes, in a process of its own."""
     program = """
 import resource, sys
 from dualrank.errors import DataError
 from dualrank.pages.index import PageIndex
+from dualrank.pages.index_folder import next_directory
 from dualrank.pages.sources import HeldPages
 from dualrank.pages.tokens import Tokeniser
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))

@@ -170,7 +170,7 @@ def next_directory(folder: Path, tokeniser: Tokeniser) -> Iterator[Path]:
     """
     created = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    place = folder / f"pages-{secrets.token_hex(6)}"
+    place = _new_directory(folder)
     with _locked(folder):
         try:
             note = read_note(folder) if has_index(folder) else None
@@ -182,7 +182,7 @@ def next_directory(folder: Path, tokeniser: Tokeniser) -> Iterator[Path]:
             known = {} if note is None else note.states
             _write_note(folder, tokeniser, place, known)
         except BaseException:
-            shutil.rmtree(place, ignore_errors=True)
+            _remove(place)
             if created or not has_index(folder):
                 (folder / _LOCK).unlink(missing_ok=True)
                 with suppress(OSError):
@@ -191,6 +191,18 @@ def next_directory(folder: Path, tokeniser: Tokeniser) -> Iterator[Path]:
         _remove_others(folder, place)
         with suppress(OSError):  # Files that were shared have new times; the old note is right too.
             _write_note(folder, tokeniser, place, read_note(folder).states)
+
+
+def _new_directory(folder: Path) -> Path:
+    return folder / f"pages-{secrets.token_hex(6)}"
+
+
+def _remove(directory: Path) -> None:
+    """Remove tantivy's files, of which its threads may still make some: by a name they know not."""
+    unknown = _new_directory(directory.parent)
+    with suppress(OSError):
+        directory.rename(unknown)
+    shutil.rmtree(unknown, ignore_errors=True)
 
 
 def _share(old: Path, new: Path) -> None:
@@ -223,7 +235,7 @@ def _remove_others(folder: Path, place: Path) -> None:
     """Remove the directory before this one, what killed writers left, and files of format 1."""
     for each in folder.iterdir():
         if _DIRECTORY.fullmatch(each.name) and each != place and not each.is_symlink():
-            shutil.rmtree(each, ignore_errors=True)
+            _remove(each)
         elif _FILE.fullmatch(each.name) or each.name.startswith(".tantivy-"):
             each.unlink(missing_ok=True)
 
