@@ -106,6 +106,7 @@ def _of_members(file: BinaryIO) -> Iterator[Record | Damaged]:
     while True:
         member = _Member(file, start)
         waiting: Record | None = None
+        named = lost
         reason = "nothing that could be unpacked"
         try:
             for found in _of_stream(cast(BinaryIO, io.BufferedReader(member, _PIECE)), start):
@@ -115,20 +116,22 @@ def _of_members(file: BinaryIO) -> Iterator[Record | Damaged]:
                 waiting = found if isinstance(found, Record) else None
                 if isinstance(found, Damaged):
                     yield found
+                    named = True
         except (zlib.error, EOFError, ValueError) as error:
             reason = str(error)
         if member.end is not None:
             if waiting is not None:
                 yield Record(start, waiting.content, member.end)
-            start, lost, tried = member.end, False, 0
+            start, named, tried = member.end, False, 0
             file.seek(start)
             if file.read(len(_MEMBER)) == _MEMBER:
+                lost = False
                 continue
             file.seek(start)
             if not file.read(1):
                 return
             reason = "no record begins there"
-        if not lost:
+        if not named:
             yield Damaged(start, f"the gzip data are damaged ({reason})")
         lost, tried = True, tried + 1
         following = _find(file, start + 1)
