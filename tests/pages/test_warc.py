@@ -89,6 +89,18 @@ def test_a_damaged_gzip_member_is_named_once_and_the_others_are_read(tmp_path, f
         assert [each.place for each in named] == [f"x.warc.gz at byte {start}"], place
 
 
+def test_a_member_that_does_not_end_is_named_once_though_its_record_is_wrong_too(tmp_path):
+    """So it is where a byte that says how the packing ends is another."""
+    first, second = records(2)
+    packing = zlib.compressobj(wbits=31)
+    unended = packing.compress(length_of(second, b"7")) + packing.flush(zlib.Z_SYNC_FLUSH)
+    whole = gzip.compress(first)
+    found, named = read(tmp_path, whole + unended, "x.warc.gz")
+    assert found == ["0"]
+    assert [each.place for each in named] == [f"x.warc.gz at byte {len(whole)}"]
+    assert "is not of 7 bytes" in named[0].reason
+
+
 @pytest.mark.parametrize("place", [0, 1, 2, 30])
 def test_a_damaged_first_member_is_passed_over(tmp_path, place):
     parts = records(compress=True)
