@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # second thread can make a small training step forty times slower.
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: demo live test test-spark check format benchmark fuzz clean
+.PHONY: demo live test test-spark check docs format benchmark fuzz clean
 
 demo: $(VENV)/.installed
 	$(BIN)/dualrank demo --out demo
@@ -32,6 +32,11 @@ check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+# The site; a warning is an error. Notebooks run where they or their kept outputs are older than dualrank.
+docs: $(VENV)/.installed-dev
+	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .

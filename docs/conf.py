@@ -1,0 +1,56 @@
+"""The documentation site: `make docs` builds it into docs/_build/html."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+from dualrank import __version__
+
+project = "dualrank"
+author = "the authors of dualrank"
+copyright = "the authors of dualrank, Apache-2.0"
+version = release = __version__
+
+extensions = [
+    "mathml",
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+exclude_patterns = ["_build", "images/README.md"]
+nitpicky = False
+
+# Pages are Markdown, as they are read in the repository too.
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 4
+html_math_renderer = "mathml"
+
+# Notebooks are kept without outputs and run whenever the site is built.
+nb_execution_mode = "cache"
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+
+# Docstrings write code in single backticks.
+default_role = "code"
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_preserve_defaults = True
+maximum_signature_line_length = 80
+
+html_theme = "furo"
+html_title = f"dualrank {__version__}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_theme_options = {"top_of_page_buttons": []}
+# A prompt is not part of what one copies.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
