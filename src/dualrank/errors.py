@@ -6,7 +6,15 @@ command line prints it and exits with 2; Python callers catch `DualrankError`.
 
 
 class DualrankError(Exception):
-    """The user can mend this; the message says how."""
+    """The user can mend this; the message says how.
+
+    >>> import dualrank as dr
+    >>> try:
+    ...     dr.read_log("no-such-file.parquet")
+    ... except dr.DualrankError as error:
+    ...     print(error)
+    no-such-file.parquet: there is no such file
+    """
 
 
 class DataError(DualrankError):

@@ -41,6 +41,10 @@ class TrainingSettings:
     the batch's sum of weighted clicks, as its code did: they are different optimisers. `max_weight`
     clips inverse weights, since `exp(s_1 − s_i)` is unbounded. More than one of `threads` pays for
     large networks only, and can make small ones much slower.
+
+    >>> import dualrank as dr
+    >>> dr.TrainingSettings(steps=500, seed=3).steps
+    500
     """
 
     steps: Annotated[int | None, "Training steps (3,000; trees 300)."] = None

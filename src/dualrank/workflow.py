@@ -47,6 +47,17 @@ class Training:
 
     `naive` is the same ranker without correction, where one was trained; `diagnosis` what
     `diagnose` says of the log, where it was asked.
+
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> lists = dr.top_lists(data.train, data.train.features[:, 0])
+    >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     training = dr.train(log, data.train, folder, method="dla", ranker=dr.Linear(),
+    ...                         steps=50, diagnosis=False)
+    >>> len(training.verdict) > 0  # sentences
+    True
     """
 
     model: Model
@@ -105,6 +116,17 @@ def train(
     checkpoint there, unless `resume` is false.
     Under `torchrun` all workers call this alike. `bars` shows progress: a function from the name of
     a piece of work to a context manager that gives what hears of it.
+
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> lists = dr.top_lists(data.train, data.train.features[:, 0])
+    >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     training = dr.train(log, data.train, folder, method="dla", ranker=dr.Linear(), steps=50)
+    ...     scores = dr.Model.load(folder).predict(data.test)
+    >>> training.naive is not None, training.diagnosis is not None
+    (True, True)
     """
     judged = options.pop("validation", None)
     if isinstance(judged, int | float | Dataset):

@@ -27,6 +27,16 @@ def sample_log(
     """Let `sessions` users look at lists, and log what they did.
 
     Lists are drawn uniformly, or in proportion to `weights`.
+
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> lists = dr.top_lists(data.train, data.train.features[:, 0])
+    >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
+    >>> log
+    ClickLog(20000 sessions, 600 lists, 6055 click patterns)
+    >>> clicks = log.counts @ log.clicks / log.sessions
+    >>> bool(clicks[0] > clicks[4] > clicks[9])
+    True
     """
     rng = np.random.default_rng(seed)
     pages = user.browse(lists.gather(dataset.require_grades()), lists.mask, dataset.max_grade)

@@ -46,6 +46,20 @@ class ClickLog:
     `events` hold what users did besides clicking, by kind and laid out like `clicks`: the sum over
     the sessions of a row of the amount at each position. A purchase that is 0 or 1 sums to a count,
     a dwell time to seconds.
+
+    >>> import pyarrow as pa
+    >>> import dualrank as dr
+    >>> table = pa.table({"session_id": [1, 1, 2, 2], "query_id": ["shoes"] * 4,
+    ...                   "doc_id": ["a", "b", "a", "b"], "position": [1, 2, 1, 2],
+    ...                   "clicked": [True, False, False, True]})
+    >>> log = dr.ClickLog.from_frame(table)
+    >>> log
+    ClickLog(2 sessions, 1 lists, 2 click patterns)
+    >>> log.clicks.astype(int)
+    array([[0, 1],
+           [1, 0]])
+    >>> log.counts
+    array([1, 1])
     """
 
     lists: RankedLists

@@ -267,7 +267,13 @@ def concatenate(datasets: Sequence[Dataset]) -> Dataset:
 
 @dataclass(frozen=True)
 class Splits:
-    """Training, validation and test queries of one collection."""
+    """Training, validation and test queries of one collection.
+
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> len(data.train.lengths), len(data.valid.lengths), len(data.test.lengths)
+    (600, 150, 300)
+    """
 
     train: Dataset
     valid: Dataset

@@ -47,6 +47,14 @@ def read_features(
     how many features there must be, and `names` picks features of these names in this order: those
     that a model was trained on. Of a document that a service displayed several times the last
     row of the last file holds; in any other table it must stand once.
+
+    >>> import pyarrow as pa
+    >>> import dualrank as dr
+    >>> documents = dr.read_features(pa.table({
+    ...     "query_id": ["shoes", "shoes", "hats"], "doc_id": ["a", "b", "c"],
+    ...     "bm25": [7.5, 3.25, 4.0], "price": [30.0, 50.0, None]}))
+    >>> documents.feature_names, documents.lengths.tolist()
+    (('bm25', 'price'), [2, 1])
     """
     if not isinstance(features, str | os.PathLike):
         where = THE_FEATURES

@@ -21,6 +21,16 @@ class RankedLists:
     Lists shorter than the depth end in `PADDING`, which is never clicked, never in a softmax
     and never in a metric. `PADDING` above a document is a gap: what stood there, if anything did,
     was not logged.
+
+    >>> import numpy as np
+    >>> import dualrank as dr
+    >>> documents = np.array([[4, 2, 7], [1, 0, -1]], np.int32)
+    >>> lists = dr.RankedLists(documents, queries=np.array([0, 1], np.int32))
+    >>> lists.depth
+    3
+    >>> lists.mask.astype(int)
+    array([[1, 1, 1],
+           [1, 1, 0]])
     """
 
     documents: NDArray[np.int32]

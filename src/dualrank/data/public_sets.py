@@ -90,6 +90,18 @@ def load_public(
       around. For `mq2007` also the single file `mq2007_85pct.txt`, a part of the set whose
       official folds are not known: its queries fall into five parts by the sha256 of their ids.
       **Those are not the official folds**; do not compare them with published numbers.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import dualrank as dr
+    >>> with TemporaryDirectory() as folder:  # yours: where you unpacked the collection
+    ...     fold = Path(folder, "Fold1")
+    ...     fold.mkdir()
+    ...     for part in ["train", "vali", "test"]:
+    ...         _ = (fold / f"{part}.txt").write_text("2 qid:10 1:0.5\\n0 qid:10 1:0.25\\n")
+    ...     data = dr.load_public("mq2008", folder, cache=False)
+    >>> data.train.features.shape, data.train.max_grade
+    ((2, 46), 2.0)
     """
     if name not in PUBLIC_SETS:
         raise SettingsError(

@@ -38,7 +38,20 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Counterfactual:
-    """What a new ranking would have earned against another one, on the queries of a log."""
+    """What a new ranking would have earned against another one, on the queries of a log.
+
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> lists = dr.top_lists(data.train, data.train.features[:, 0])
+    >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
+    >>> curve = dr.Propensity(dr.PositionBasedUser().examination(10), method="known")
+    >>> best = data.train.grades  # scores of a ranker that knows what is relevant
+    >>> answer = dr.estimate(log, best, data.train, propensity=curve, resamples=100)
+    >>> answer.new, answer.old, answer.queries
+    ('the new ranking', 'logged', 600)
+    >>> answer.estimates[0].low > 0  # surely better than what was displayed
+    True
+    """
 
     new: str
     old: str

@@ -47,6 +47,17 @@ def estimate(
     the log displayed for the query, as a re-ranker does.
 
     Intervals are over queries. See `decisions.estimates_of_value` for the estimators.
+
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> lists = dr.top_lists(data.train, data.train.features[:, 0])
+    >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
+    >>> new = data.train.features[:, 0] + data.train.features[:, 1]  # scores of a new ranker
+    >>> curve = dr.Propensity(dr.PositionBasedUser().examination(10), method="known")
+    >>> answer = dr.estimate(log, new, data.train, propensity=curve, resamples=100)
+    >>> lead = answer.estimates[0]
+    >>> lead.metric, lead.low < lead.difference < lead.high
+    ('clicks', True)
     """
     weights = event_weights(events)
     if resamples < 2:

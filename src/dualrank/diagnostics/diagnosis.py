@@ -53,7 +53,18 @@ TRAINING = 30
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Every point, and the verdict that they lead to."""
+    """Every point, and the verdict that they lead to.
+
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> lists = dr.top_lists(data.train, data.train.features[:, 0])
+    >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
+    >>> diagnosis = dr.diagnose(log)
+    >>> diagnosis.is_fit
+    False
+    >>> [point.name for point in diagnosis.points][:4]
+    ['connectivity', 'curves', 'features', 'logging ranker']
+    """
 
     verdict: Verdict
     reasons: tuple[str, ...]
@@ -104,6 +115,14 @@ def diagnose(
     is `sampled_of` so many sessions.
     These compare two rankers: those that were `trained` on the log already, or else two small ones
     that are trained for the purpose. `progress` hears what is done and how much there is.
+
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> lists = dr.top_lists(data.train, data.train.features[:, 0])
+    >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
+    >>> diagnosis = dr.diagnose(log)
+    >>> diagnosis.verdict
+    'collect some swaps first'
     """
     parts, dataset = parts_and_dataset(log, dataset)
     if parts.depth < 2:

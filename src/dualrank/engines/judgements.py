@@ -46,6 +46,14 @@ class Judgements:
     (that displayed the pair) and grade (whole numbers from 0). By clicks, relevance is the
     probability of a click at the first position, and `propensity` the curve that it was corrected
     with. `left_out` pairs had too few sessions.
+
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> lists = dr.top_lists(data.train, data.train.features[:, 0])
+    >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
+    >>> judgements = dr.judge(log, by="dbn", min_sessions=20)
+    >>> judgements.by, judgements.queries > 500
+    ('dbn', True)
     """
 
     table: pa.Table
@@ -88,6 +96,14 @@ def judge(
     `by` is `clicks`, with the examination of `propensity` or one that is harvested from the log, or
     a click model (`ubm`, `dbn`, `dbn:attraction` …). Relevance is cut into whole-number grades
     where the least order is lost. The log may be a file or a data frame.
+
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> lists = dr.top_lists(data.train, data.train.features[:, 0])
+    >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
+    >>> judgements = dr.judge(log, by="ubm")
+    >>> judgements.table.column_names
+    ['query_id', 'doc_id', 'relevance', 'low', 'high', 'sessions', 'grade']
     """
     check_options(by=by, propensity=propensity, min_sessions=min_sessions, grades=grades)
     log = log_from(log)

@@ -35,6 +35,19 @@ def export(model: Model, to: str | Target, out: str | Path, **given: Any) -> Wri
 
     `to` names a target, or is one: a function from `Export` to `Written`. `documents` and `log` may
     be files or data frames.
+
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> lists = dr.top_lists(data.train, data.train.features[:, 0])
+    >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> model = dr.fit(log, data.train, method="naive", ranker=dr.Trees(), steps=20)
+    >>> with TemporaryDirectory() as folder:
+    ...     written = dr.export(model, "lightgbm", f"{folder}/model.txt")
+    ...     first = Path(folder, "model.txt").read_text().splitlines()[0]
+    >>> first
+    'tree'
     """
     if isinstance(to, str):
         if to not in TARGETS:

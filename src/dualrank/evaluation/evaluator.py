@@ -187,7 +187,15 @@ def evaluate_per_query(
     *,
     no_relevant: NoRelevant = "zero",
 ) -> dict[str, NDArray[np.float64]]:
-    """The values of each metric, one per query; what `fisher_test` compares."""
+    """The values of each metric, one per query; what `fisher_test` compares.
+
+    >>> import numpy as np
+    >>> import dualrank as dr
+    >>> data = dr.Dataset.from_arrays(np.zeros((4, 1), np.float32), np.array([1, 1, 2, 2]),
+    ...                               grades=np.array([1, 0, 0, 1]))
+    >>> dr.evaluate_per_query([0.9, 0.1, 0.9, 0.1], data, "ndcg@10")["ndcg@10"].round(2)
+    array([1.  , 0.63])
+    """
     judged, order = judged_from(dataset)
     evaluator = Evaluator(judged, metrics, no_relevant=no_relevant)
     return evaluator.per_query(scores_from(scores, judged, order))

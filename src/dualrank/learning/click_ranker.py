@@ -68,6 +68,17 @@ class ClickRanker(BaseEstimator):
 
     As arrays they reach `score` by scikit-learn's metadata routing, which is switched on by
     `sklearn.set_config(enable_metadata_routing=True)`.
+
+    >>> import numpy as np
+    >>> import dualrank as dr
+    >>> random = np.random.default_rng(0)
+    >>> X = random.normal(size=(10_000, 3))  # 1,000 lists of ten
+    >>> qid, position = np.repeat(np.arange(1000), 10), np.tile(np.arange(1, 11), 1000)
+    >>> seen = random.random(10_000) < 1 / position
+    >>> clicks = seen & (random.random(10_000) < 1 / (1 + np.exp(-X[:, 0])))
+    >>> ranker = dr.ClickRanker(hidden=(8,), steps=300).fit(X, clicks, qid=qid, position=position)
+    >>> ranker.predict(np.array([[2.0, 0, 0], [-2.0, 0, 0]])).argmax().item()
+    0
     """
 
     # Which arguments are routed to whom: what else scikit-learn would ask of every user.

@@ -34,7 +34,18 @@ REFITS = 5
 
 @dataclass(frozen=True)
 class Estimates:
-    """What was `found` by each method, and of the others the reason why not."""
+    """What was `found` by each method, and of the others the reason why not.
+
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> lists = dr.top_lists(data.train, data.train.features[:, 0])
+    >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
+    >>> estimates = dr.estimate_propensities(log)
+    >>> sorted(estimates.found)
+    ['click-through']
+    >>> estimates.refused["harvest-pivot"]
+    'no query–document pair was seen at positions 1 and 2'
+    """
 
     found: dict[str, Propensity] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
@@ -64,6 +75,16 @@ def estimate_propensities(
     A log in shards is counted one shard after the other. Methods that train, with the features
     beside the shards, look at as many whole shards as fit into memory, and say in
     `details["looked_at"]` at how many.
+
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> lists = dr.top_lists(data.train, data.train.features[:, 0])
+    >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
+    >>> estimates = dr.estimate_propensities(
+    ...     log, data.train, methods=["dla"], ranker=dr.Linear(), steps=300, refits=2)
+    >>> examination = estimates.found["dla"].examination
+    >>> bool(examination[0] == 1 and examination[9] < 0.3)  # true: 0.1
+    True
     """
     settings = settings_with(settings or TrainingSettings(seed=seed), options)
     parts, dataset = parts_and_dataset(log, dataset)

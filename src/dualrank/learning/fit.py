@@ -52,6 +52,17 @@ def fit(
     learning begins where that model ended, on this source alone. An interrupted training of a log
     goes on from `checkpoint` where there is one. `progress` hears how far it is, `watch` sees the
     loop after every step.
+
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> lists = dr.top_lists(data.train, data.train.features[:, 0])
+    >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
+    >>> model = dr.fit(log, data.train, method="dla", ranker=dr.Linear(), steps=300)
+    >>> model.propensity.examination.shape
+    (10,)
+    >>> scores = model.predict(data.test)
+    >>> dr.evaluate(scores, data.test, "ndcg@10")["ndcg@10"] > 0.5
+    True
     """
     if is_sharded(source):
         source = ShardedLog.open(source, only=())

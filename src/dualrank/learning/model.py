@@ -52,7 +52,20 @@ _DAMAGE = (
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A ranker, the scaling of its features, and the propensity that it was trained with."""
+    """A ranker, the scaling of its features, and the propensity that it was trained with.
+
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> lists = dr.top_lists(data.train, data.train.features[:, 0])
+    >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
+    >>> from tempfile import TemporaryDirectory
+    >>> model = dr.fit(log, data.train, method="naive", ranker=dr.Linear(), steps=50)
+    >>> with TemporaryDirectory() as folder:
+    ...     model.save(folder)
+    ...     loaded = dr.Model.load(folder)
+    >>> bool((loaded.predict(data.test) == model.predict(data.test)).all())
+    True
+    """
 
     ranker: Ranker
     scaler: Scaler

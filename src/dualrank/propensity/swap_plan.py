@@ -67,6 +67,14 @@ class SwapPlan:
     position that documents that moved by themselves give already, infinite where they do not reach
     it; `limit` is the best that any number of sessions reaches, as far as the log tells. `cut` says
     why the plan ends before the lists do.
+
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> lists = dr.top_lists(data.train, data.train.features[:, 0])
+    >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
+    >>> plan = dr.plan_swaps(log, precision=0.2, positions=5)
+    >>> plan.summary  # doctest: +ELLIPSIS
+    'Swap the first result with one of the others in 5% of sessions for about ... sessions ...'
     """
 
     precision: float

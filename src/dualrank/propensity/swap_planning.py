@@ -71,6 +71,14 @@ def plan_swaps(
 
     `log` may also be a file or a data frame. `share` is the share of sessions that may show another
     order. `positions` are how many count from the top; without it, all that have clicks enough.
+
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> lists = dr.top_lists(data.train, data.train.features[:, 0])
+    >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
+    >>> plan = dr.plan_swaps(log, precision=0.1, positions=5)
+    >>> plan.recommended.name, plan.recommended.sessions > 100_000
+    ('first with k', True)
     """
     check_goal(precision, share, positions)
     log = log_from(log)

@@ -277,6 +277,10 @@ class DNN(RankerSettings):
     Their `activation` is the paper's elu, or one that a search engine knows: Solr has relu,
     leaky-relu, tanh and sigmoid. `precision="bfloat16"` computes the matrix products of training
     in that precision, which is faster where the processor has it and slower where it does not.
+
+    >>> import dualrank as dr
+    >>> dr.DNN(hidden=(64, 32), activation="relu").hidden
+    (64, 32)
     """
 
     kind = "dnn"
@@ -314,7 +318,16 @@ class DNN(RankerSettings):
 
 @dataclass(frozen=True)
 class Linear(RankerSettings):
-    """f(x) = w · x + b."""
+    """f(x) = w · x + b.
+
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> lists = dr.top_lists(data.train, data.train.features[:, 0])
+    >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
+    >>> model = dr.fit(log, data.train, method="naive", ranker=dr.Linear(), steps=20)
+    >>> model.kind
+    'linear'
+    """
 
     kind = "linear"
     makes = Network

@@ -215,6 +215,14 @@ class Trees(RankerSettings):
     on one of ten equal documents has 0.09). `shrinkage` is curvature that every leaf is thought to
     have besides, which draws its value to 0. The learning rate and the number of steps are those of
     the training (0.05 and 300 unless given).
+
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> lists = dr.top_lists(data.train, data.train.features[:, 0])
+    >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
+    >>> model = dr.fit(log, data.train, method="dla", ranker=dr.Trees(leaves=7), steps=20)
+    >>> model.kind
+    'trees'
     """
 
     kind = "trees"

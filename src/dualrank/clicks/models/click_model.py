@@ -50,6 +50,17 @@ class ClickModel(ABC):
     is matched by the names in its catalogue, or shares the index where one of them has no names.
     Documents that were never seen have the mean of the prior. `prior` is that of the documents'
     parameters; `em` is for the models that have no closed form.
+
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> lists = dr.top_lists(data.train, data.train.features[:, 0])
+    >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
+    >>> model = dr.click_model("dbn").fit(log)
+    >>> probabilities = model.click_probabilities(lists)
+    >>> probabilities.shape
+    (600, 10)
+    >>> model.relevance().column_names
+    ['query_id', 'doc_id', 'relevance', 'observations', 'low', 'high']
     """
 
     name: ClassVar[str]

@@ -49,7 +49,17 @@ MODELS: dict[str, type[ClickModel]] = {
 def click_model(
     model: str | type[ClickModel], prior: Prior | None = None, em: EM | None = None
 ) -> ClickModel:
-    """An unfitted model by name, or of a class of your own."""
+    """An unfitted model by name, or of a class of your own.
+
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> lists = dr.top_lists(data.train, data.train.features[:, 0])
+    >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
+    >>> pbm = dr.click_model("pbm").fit(log)
+    >>> ranks = dr.click_model("rank-ctr").fit(log)
+    >>> pbm.log_likelihood(log) > ranks.log_likelihood(log)
+    True
+    """
     if not isinstance(model, str):
         return model(prior, em)
     if model not in MODELS:
@@ -58,7 +68,20 @@ def click_model(
 
 
 def load_click_model(path: str | Path, *own: type[ClickModel]) -> ClickModel:
-    """A fitted model from a file that `save` wrote; it may be of one of your `own` classes."""
+    """A fitted model from a file that `save` wrote; it may be of one of your `own` classes.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> import dualrank as dr
+    >>> data = dr.generate_splits("tiny")
+    >>> lists = dr.top_lists(data.train, data.train.features[:, 0])
+    >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
+    >>> model = dr.click_model("ubm").fit(log)
+    >>> with TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/ubm.parquet")
+    ...     loaded = dr.load_click_model(f"{folder}/ubm.parquet")
+    >>> loaded.log_likelihood(log) == model.log_likelihood(log)
+    True
+    """
     name, fitted = read_fitted(Path(path))
     known = MODELS | {model.name: model for model in own}
     if name not in known:

@@ -45,6 +45,16 @@ def read_letor(
     and the bytes in all.
 
     Raises DataError with file and line for anything that is not such text.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import dualrank as dr
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "train.txt")
+    ...     _ = file.write_text("2 qid:10 1:0.5 3:1 # docid = a\\n0 qid:10 2:0.25 # docid = b\\n")
+    ...     data = dr.read_letor(file, cache=False)
+    >>> data.features.tolist(), data.grades.tolist()
+    ([[0.5, 0.0, 1.0], [0.0, 0.25, 0.0]], [2.0, 0.0])
     """
     path = Path(path)
     declared = _declared(features, max_grade, missing_above)

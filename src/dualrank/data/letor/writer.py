@@ -29,6 +29,18 @@ def write_letor(dataset: Dataset, path: str | os.PathLike[str]) -> None:
 
     Each value has the fewest digits that read back as the identical float32. Every
     feature is written, zeros too, so that the number of features reads back as well.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> import dualrank as dr
+    >>> data = dr.Dataset.from_arrays(np.array([[0.5, 2], [0.25, 0]], np.float32),
+    ...                               np.array(["q1", "q1"]), grades=np.array([2, 0]))
+    >>> with TemporaryDirectory() as folder:
+    ...     dr.write_letor(data, f"{folder}/train.txt")
+    ...     print(Path(folder, "train.txt").read_text(), end="")
+    2 qid:q1 1:0.5 2:2
+    0 qid:q1 1:0.25 2:0
     """
     grades = dataset.require_grades()
     if dataset.features.size == 0:

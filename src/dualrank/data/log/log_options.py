@@ -27,6 +27,11 @@ class LogOptions:
     logged; otherwise such a session is bad.
     Positions count from `first_position`: from 1 unless it is given, those of UBI events from where
     they are seen to begin.
+
+    >>> import dualrank as dr
+    >>> options = dr.LogOptions(columns={"doc_id": "item"}, contexts=("device",), max_clicks=20)
+    >>> options.columns["doc_id"], options.periods
+    ('item', 4)
     """
 
     columns: Annotated[

@@ -64,6 +64,15 @@ def read_log(
     so is such a share of rows without a session, or of UBI clicks without a displayed document.
     DuckDB does the work within `memory`, and on disk beyond it; what is left in the end is held
     here, in memory of its own. `progress(done, total)` hears how far it is.
+
+    >>> import pyarrow as pa
+    >>> import dualrank as dr
+    >>> table = pa.table({"session_id": [1, 1, 2, 2], "query_id": ["shoes"] * 4,
+    ...                   "item": ["a", "b", "a", "b"], "position": [0, 1, 0, 1],
+    ...                   "clicked": [True, False, False, True]})
+    >>> log = dr.read_log(table, columns={"doc_id": "item"}, first_position=0)
+    >>> log.sessions, log.reading.bad
+    (2, 0)
     """
     options = replace(options or LogOptions(), **settings)
     if dataset is not None and not isinstance(dataset, Dataset):
