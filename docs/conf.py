@@ -16,10 +16,11 @@ copyright = "the authors of dualrank, Apache-2.0"
 version = release = __version__
 
 extensions = [
+    "docstrings",
     "mathml",
     "myst_nb",
     "sphinx.ext.autodoc",
-    "sphinx.ext.napoleon",
+    "sphinx.ext.autosummary",
     "sphinx_copybutton",
     "sphinx_design",
 ]
@@ -39,9 +40,13 @@ nb_execution_show_tb = True
 
 # Docstrings write code in single backticks.
 default_role = "code"
+autosummary_generate = False
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {
+    "members": True,
+    "exclude-members": "set_fit_request, set_partial_fit_request, set_score_request",
+}
 autodoc_preserve_defaults = True
 maximum_signature_line_length = 80
 

@@ -13,7 +13,7 @@ def inverse_propensity_mse(estimated_examination: ArrayLike, true_examination: A
 
         MSE = 1/|π_q| · Σ_i (g_0/g_i − ρ_0^η/ρ_i^η)²
 
-    over the positions i = 0, …, |π_q| − 1 of a displayed list: `estimated_examination` is g,
+    over the positions `i = 0, …, |π_q| − 1` of a displayed list: `estimated_examination` is g,
     `true_examination` is ρ^η. Only ratios to the first position enter, so that each curve may
     have any scale.
 
