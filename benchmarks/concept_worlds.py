@@ -79,7 +79,9 @@ def two_click_throughs() -> dict[str, Propensity]:
     lists = ranked(data, noise=1.0)
     mixed = shuffle_lists(lists, 5, np.random.default_rng(7))
     return {
-        "lists of a ranker": estimate(dr.sample_log(data, lists, USER, 300_000, 1), "click-through"),
+        "lists of a ranker": estimate(
+            dr.sample_log(data, lists, USER, 300_000, 1), "click-through"
+        ),
         "shuffled lists": estimate(dr.sample_log(data, mixed, USER, 300_000, 2), "randomisation"),
     }
 
