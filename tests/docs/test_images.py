@@ -1,4 +1,4 @@
-"""Every picture of the docs is used, and made by a command of the repository that is written down."""
+"""Every picture of the docs is used, and made by a command that is written down with it."""
 
 import importlib
 import re
