@@ -72,7 +72,7 @@ def figure(runs: list[dict[str, Any]], path: Path) -> None:
     drawn, (clicks, curve, worth) = new_figure(3, width=3.6)
     positions = np.arange(1, DEPTH + 1)
     clicks.bar(positions, np.mean([r["clicks"] for r in runs], 0), color=LIGHT["vermilion"])
-    title(clicks, "1. Equally good results, by position: clicked")
+    title(clicks, "1. Clicks on equally good results")
     truth = USER.examination(DEPTH) / USER.examination(1)
     curve.plot(
         positions, truth, color=LIGHT["ink"], lw=7, alpha=0.27, label="how users really look"
@@ -80,7 +80,7 @@ def figure(runs: list[dict[str, Any]], path: Path) -> None:
     learned = np.mean([r["curve"] for r in runs], 0)
     curve.plot(positions, learned, "o-", color=LIGHT["blue"], label="learned from clicks", **EDGE)
     curve.legend(loc="upper right", **LEGEND)
-    title(curve, "2. Learned from clicks alone: who looked")
+    title(curve, "2. Learned: how far users look")
     for ax in (clicks, curve):
         ax.set_xlabel("position")
         ax.set_xticks(positions)
@@ -96,7 +96,7 @@ def figure(runs: list[dict[str, Any]], path: Path) -> None:
     worth.margins(x=0.12)
     worth.grid(axis="x", color=LIGHT["line"], lw=0.8)
     worth.set_xlabel("nDCG@10 on new queries")
-    title(worth, "3. Rank by what is good, not by what was seen")
+    title(worth, "3. Gained: a better order")
     path.write_text(svg_file(drawn))
 
 
