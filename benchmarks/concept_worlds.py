@@ -59,7 +59,7 @@ def quality_of_sorting() -> dict[str, float]:
     log = dr.sample_log(data, lists, USER, 600_000, 1)
     rate = log.clicks_per_list / np.maximum(log.sessions_per_list, 1)[:, None]
     grades = lists.gather(data.require_grades())
-    orders: dict[str, NDArray[np.floating]] = {
+    orders: dict[str, NDArray[np.number]] = {
         "as displayed": -np.broadcast_to(POSITIONS, rate.shape),
         "by clicks": rate,
         "by clicks over examination": rate / TRUTH,
