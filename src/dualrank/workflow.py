@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
 
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
@@ -20,10 +22,12 @@ from dualrank.diagnostics.diagnosis import Diagnosis, diagnose
 from dualrank.diagnostics.leakage import warn_of_leakage
 from dualrank.diagnostics.trained_pair import TrainedPair
 from dualrank.errors import DataError, SettingsError
+from dualrank.evaluation.click_check import Lead
 from dualrank.learning.auto import IMITATION, fit_best
 from dualrank.learning.choice import NAIVE, choose
 from dualrank.learning.device import choose_device
 from dualrank.learning.fit import fit, require_alone
+from dualrank.learning.leads import draw_leads, leads_of
 from dualrank.learning.loop import Progress
 from dualrank.learning.material import Logged
 from dualrank.learning.model import Model
@@ -34,7 +38,12 @@ from dualrank.learning.tensorboard import event_files, require_tensorboard
 from dualrank.learning.whole_source import WholeSource
 from dualrank.learning.workers import leads_torchrun, workers_of_torchrun
 from dualrank.report import training_verdict, write_training_report
+from dualrank.showing.axes import axes_for, height_of_rows
+from dualrank.showing.card import card, said
 from dualrank.storage import write_text, writing_alone
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Bars = Callable[[str], AbstractContextManager[Progress]]
 COMPARED = "twin"
@@ -55,6 +64,32 @@ class Training:
     diagnosis: Diagnosis | None = None
     is_written: bool = True
     """Whether this process wrote the files: of several workers, the first one does."""
+
+    def __repr__(self) -> str:
+        return f"Training({self.model!r}: {self.verdict[0]})"
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks: whether the correction gained, and the model under it."""
+        judged = [] if self.diagnosis is None else [f"The log: {self.diagnosis.verdict}."]
+        return card("Training", (), said(*self.verdict, *judged), Markup(self.model._repr_html_()))
+
+    @property
+    def leads(self) -> dict[str, Lead]:
+        """How far methods that were trained are ahead of no correction, where that was compared."""
+        return leads_of(self.model.training)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the leads over no correction with their intervals against zero.
+
+        A lead whose interval lies right of zero is a clear one, by the measure of the verdict.
+        Needs matplotlib.
+        """
+        leads = self.leads
+        if not leads:
+            raise DataError(f"there is no lead to draw. {' '.join(self.verdict)}")
+        ax = axes_for(ax, height=height_of_rows(len(leads)))
+        draw_leads(ax, leads, str(self.model.training.get("method")))
+        return ax
 
     @property
     def verdict(self) -> list[str]:
