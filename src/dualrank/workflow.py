@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
-
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.features import read_features
@@ -31,6 +29,7 @@ from dualrank.learning.leads import draw_leads, leads_of
 from dualrank.learning.loop import Progress
 from dualrank.learning.material import Logged
 from dualrank.learning.model import Model
+from dualrank.learning.model_card import about_model, model_parts
 from dualrank.learning.plan import Plan
 from dualrank.learning.sharded.mapped_feedback import require_drawn
 from dualrank.learning.sharded.sharded_source import ShardedSource
@@ -38,8 +37,9 @@ from dualrank.learning.tensorboard import event_files, require_tensorboard
 from dualrank.learning.whole_source import WholeSource
 from dualrank.learning.workers import leads_torchrun, workers_of_torchrun
 from dualrank.report import training_verdict, write_training_report
-from dualrank.showing.axes import axes_for, height_of_rows
 from dualrank.showing.card import card, said
+from dualrank.showing.interval_rows import axes_of_rows
+from dualrank.showing.visible import one_line
 from dualrank.storage import write_text, writing_alone
 
 if TYPE_CHECKING:
@@ -66,12 +66,13 @@ class Training:
     """Whether this process wrote the files: of several workers, the first one does."""
 
     def __repr__(self) -> str:
-        return f"Training({self.model!r}: {self.verdict[0]})"
+        return f"Training({self.model!r}: {one_line(self.verdict[0], 200)})"
 
     def _repr_html_(self) -> str:
         """A card for notebooks: whether the correction gained, and the model under it."""
         judged = [] if self.diagnosis is None else [f"The log: {self.diagnosis.verdict}."]
-        return card("Training", (), said(*self.verdict, *judged), Markup(self.model._repr_html_()))
+        parts = said(*self.verdict, *judged), *model_parts(self.model)
+        return card("Training", about_model(self.model), *parts)
 
     @property
     def leads(self) -> dict[str, Lead]:
@@ -87,7 +88,7 @@ class Training:
         leads = self.leads
         if not leads:
             raise DataError(f"there is no lead to draw. {' '.join(self.verdict)}")
-        ax = axes_for(ax, height=height_of_rows(len(leads)))
+        ax = axes_of_rows(ax, len(leads))
         draw_leads(ax, leads, str(self.model.training.get("method")))
         return ax
 

@@ -14,8 +14,8 @@ from dualrank.decisions.support import Support
 from dualrank.diagnostics.point import plain
 from dualrank.errors import DataError
 from dualrank.propensity.propensity import Propensity
-from dualrank.sentences import start_of
-from dualrank.showing.axes import axes_for, height_of_rows
+from dualrank.showing.interval_rows import axes_of_rows
+from dualrank.showing.visible import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +78,7 @@ class Counterfactual:
 
     def __repr__(self) -> str:
         verdict = self.verdict
-        return f"Counterfactual({verdict.decision}: {start_of(verdict.sentences[0], 200)})"
+        return f"Counterfactual({verdict.decision}: {one_line(verdict.sentences[0], 200)})"
 
     def _repr_html_(self) -> str:
         """A card for notebooks: the verdict, and the difference by estimator, metric and part."""
@@ -93,7 +93,7 @@ class Counterfactual:
         rows = rows_by(self, by)
         if not any(each is not None for _, each in rows):
             raise DataError(f"there is no estimate by {by} to draw")
-        ax = axes_for(ax, height=height_of_rows(len(rows)))
+        ax = axes_of_rows(ax, len(rows))
         draw_differences(ax, self, by)
         return ax
 

@@ -13,7 +13,7 @@ from dualrank.decisions.estimate_words import (
     metric_terms,
 )
 from dualrank.decisions.estimates_of_value import DOUBLY_ROBUST
-from dualrank.sentences import counted
+from dualrank.sentences import counted, listed
 from dualrank.showing.axes import title
 from dualrank.showing.card import card, grid, said
 from dualrank.showing.interval_rows import Interval, draw_intervals, signed
@@ -85,6 +85,16 @@ def cells_of(each: Estimate) -> tuple[str, ...]:
     )
 
 
+def refusals(refused: Mapping[str, str]) -> list[str]:
+    """Estimators that the log does not allow, by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for name, why in refused.items():
+        reasons.setdefault(why, []).append(estimator_label(name))
+    return [
+        f"Refused: {listed(names)}. {why[:1].upper()}{why[1:]}." for why, names in reasons.items()
+    ]
+
+
 def counterfactual_card(found: Counterfactual, sentences: tuple[str, ...]) -> str:
     """The verdict in sentences, and the difference by every estimator and metric."""
     tables = []
@@ -107,6 +117,7 @@ def counterfactual_card(found: Counterfactual, sentences: tuple[str, ...]) -> st
         ),
         said(*sentences),
         *tables,
+        said(*refusals(found.refused), aside=True),
     )
 
 

@@ -31,9 +31,10 @@ from dualrank.decisions.planned_looks import boundaries, looks_taken
 from dualrank.errors import SettingsError
 from dualrank.evaluation.significance import fisher_test
 from dualrank.sentences import counted, start_of
-from dualrank.showing.axes import axes_for, height_of_rows, title
+from dualrank.showing.axes import title
 from dualrank.showing.card import card, grid, said
-from dualrank.showing.interval_rows import Interval, draw_intervals, signed
+from dualrank.showing.interval_rows import Interval, axes_of_rows, draw_intervals, signed
+from dualrank.showing.visible import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -131,7 +132,7 @@ class Comparison:
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return f"Comparison({start_of(' '.join(self.verdict), 200)})"
+        return f"Comparison({one_line(' '.join(self.verdict), 200)})"
 
     def _repr_html_(self) -> str:
         """A card for notebooks: the verdict, and the preference of every pair of arms."""
@@ -163,7 +164,7 @@ class Comparison:
         The intervals hold whenever one looks; a pair with too few sessions has none yet, and stands
         as refused. Needs matplotlib.
         """
-        ax = axes_for(ax, height=height_of_rows(len(self.pairs)))
+        ax = axes_of_rows(ax, len(self.pairs))
         rows = [
             Interval(label, pair.mean, pair.low, pair.high)
             if pair.low is not None and pair.high is not None

@@ -27,14 +27,16 @@ _BEFORE, _BEYOND = 1 / 30, 4.0
 
 def swap_plan_card(plan: SwapPlan) -> str:
     """What to do, and every design with what it takes."""
-    rows = [_row(plan, design) for design in plan.designs]
+    timed = plan.sessions_per_day is not None
+    rows = [_row(plan, design, timed) for design in plan.designs]
     best = [number for number, each in enumerate(plan.designs) if each is plan.recommended]
     lost = "clicks lost" + " (at most)" * plan.costs_at_most
+    columns = ("design", "sessions", *["time"] * timed, lost, "read by")
     return card(
         "SwapPlan",
         (f"±{as_percent(plan.precision)}", f"{len(plan.curve)} positions"),
         said(plan.summary),
-        grid(("design", "sessions", "time", lost, "read by"), rows, words=(0, 4), strong=best),
+        grid(columns, rows, words=(0, len(columns) - 1), strong=best),
         said(plan.cut or "", aside=True),
     )
 
@@ -83,9 +85,9 @@ def draw_precision(ax: Axes, plan: SwapPlan, drawn: Sequence[PlannedDesign]) -> 
     legend(ax, "upper right", fontsize=TEXT - 0.5, handlelength=1.2)
 
 
-def _row(plan: SwapPlan, design: PlannedDesign) -> tuple[str, ...]:
+def _row(plan: SwapPlan, design: PlannedDesign, timed: bool) -> tuple[str, ...]:
     name = f"{design.name} ←" if design is plan.recommended else design.name
     if not design.ends:
-        return name, "no number is enough", "", "", design.method
-    days = "" if design.days is None else in_days(design.days)
-    return name, rounded(design.sessions), days, rounded(design.lost), design.method
+        return name, "no number is enough", *[""] * (timed + 1), design.method
+    days = [] if design.days is None else [in_days(design.days)]
+    return name, rounded(design.sessions), *days, rounded(design.lost), design.method

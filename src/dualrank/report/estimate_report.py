@@ -17,6 +17,7 @@ from dualrank.decisions.estimate_rows import (
     heading_by,
     intervals_by,
     metric_labels,
+    refusals,
     rows_by,
 )
 from dualrank.decisions.estimate_words import (
@@ -30,7 +31,7 @@ from dualrank.report.interval_figure import interval_figure
 from dualrank.report.moves_table import moves_section
 from dualrank.report.sheet import Exhibit, Explanation, Section, Sheet
 from dualrank.report.table import Row, Table
-from dualrank.sentences import counted, listed
+from dualrank.sentences import counted
 from dualrank.storage import write_text
 
 if TYPE_CHECKING:
@@ -139,16 +140,8 @@ def _by_estimator(found: Counterfactual, value: str, metrics: Exhibit) -> Sectio
         table=_table(rows, "Estimator"),
         file="table.md",
         exhibits=(figure, metrics),
-        note=_refusals(found.refused),
+        note=" ".join(refusals(found.refused)),
     )
-
-
-def _refusals(refused: Mapping[str, str]) -> str:
-    """Estimators that the log does not allow, by the reason."""
-    reasons: dict[str, list[str]] = {}
-    for name, why in refused.items():
-        reasons.setdefault(why, []).append(estimator_label(name))
-    return " ".join(f"Refused: {listed(names)}. {_sentence(why)}" for why, names in reasons.items())
 
 
 def _figure(name: str, found: Counterfactual, by: By, caption: str) -> Exhibit:

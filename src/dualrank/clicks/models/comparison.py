@@ -20,7 +20,7 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.log_parts import LogPart, LogParts
 from dualrank.errors import DataError, SettingsError
 from dualrank.sentences import listed
-from dualrank.showing.axes import axes_for, height_of_rows
+from dualrank.showing.interval_rows import axes_of_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,7 +81,7 @@ class ClickModelComparison(Sequence[Score]):
         The intervals hold together, so that a model whose interval reaches zero is not clearly
         behind. A model far below the others is drawn at the edge. Needs matplotlib.
         """
-        ax = axes_for(ax, height=height_of_rows(len(self)))
+        ax = axes_of_rows(ax, len(self))
         draw_scores(ax, self.ranked)
         return ax
 

@@ -56,6 +56,7 @@ def draw_scores(ax: Axes, ranked: Sequence[Score]) -> None:
             -score.behind - needed * score.behind_error,
             -score.behind + needed * score.behind_error,
             strong=number == 0,
+            says="" if number else "best",
         )
         for number, score in enumerate(ranked)
     ]
