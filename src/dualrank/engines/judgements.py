@@ -33,6 +33,7 @@ from dualrank.propensity.pair_counts import PairCounts
 from dualrank.propensity.propensity import Propensity
 from dualrank.sentences import counted, start_of
 from dualrank.showing.card import card, grid, said
+from dualrank.showing.visible import one_line
 
 CLICKS = "clicks"
 """Relevance by corrected click-through; any other way is the label of a click model."""
@@ -59,7 +60,7 @@ class Judgements:
     propensity: Propensity | None = None
 
     def __repr__(self) -> str:
-        return f"Judgements({len(self)} pairs of {self.queries} queries, by {self.by})"
+        return f"Judgements({len(self)} pairs of {self.queries} queries, by {one_line(self.by)})"
 
     def _repr_html_(self) -> str:
         """A card for notebooks: how pairs were judged, how many have each grade, the first few."""

@@ -32,7 +32,12 @@ def method_of(model: Model) -> str:
 
 def model_card(model: Model) -> str:
     """What the model is, how it was trained, its examination curve and its lead."""
-    return card("Model", about_model(model), *model_parts(model))
+    try:
+        parts = model_parts(model)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        # How a model was trained is whatever its manifest says; a card is no place to refuse it.
+        parts = [said("What it says of its training is not as dualrank writes it.")]
+    return card("Model", about_model(model), *parts)
 
 
 def about_model(model: Model) -> tuple[str, ...]:
