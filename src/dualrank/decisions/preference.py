@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date, timedelta
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,8 +28,14 @@ from dualrank.certainty import LEVEL
 from dualrank.decisions.always_valid import TIGHTEST, always_valid_radius
 from dualrank.decisions.interleaving_log import InterleavedLog
 from dualrank.decisions.planned_looks import boundaries, looks_taken
+from dualrank.decisions.preference_card import comparison_card, draw_preferences
 from dualrank.errors import SettingsError
 from dualrank.evaluation.significance import fisher_test
+from dualrank.showing.interval_rows import axes_of_rows
+from dualrank.showing.visible import one_line
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 LEAST = 50
 """Sessions that prefer somebody, below which there is no interval: means are not yet normal."""
@@ -122,6 +128,30 @@ class Comparison:
     until: int | None = None
     graded: bool = False
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Comparison({one_line(' '.join(self.verdict), 200)})"
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks: the verdict, and the preference of every pair of arms."""
+        return comparison_card(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the preference of every pair with its interval: right of zero for the first arm.
+
+        The intervals hold whenever one looks; a pair with too few sessions has none yet, and stands
+        as refused. Needs matplotlib.
+        """
+        ax = axes_of_rows(ax, len(self.pairs))
+        draw_preferences(ax, self)
+        return ax
+
+    @property
+    def verdict(self) -> list[str]:
+        """Which arm is better, how sure that is, or what would tell; in sentences."""
+        from dualrank.decisions.preference_words import verdict
+
+        return verdict(self)
 
     @property
     def unit(self) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
+from dualrank.decisions.estimate_words import ends_kept
 from dualrank.decisions.moves import Move, Placed
-from dualrank.report.estimate_words import ends_kept
-from dualrank.report.interval_figure import signed
 from dualrank.report.sheet import Section
 from dualrank.report.table import Row, Table
+from dualrank.showing.interval_rows import signed
 
 SHOWN = 3
 NEW, OLD = "The new ranker shows", "The old one"
