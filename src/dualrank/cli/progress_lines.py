@@ -11,10 +11,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from dualrank.pace import Pace
 from dualrank.report.visible import visible
+from dualrank.sentences import duration
 
+FIRST = 5.0
+"""Seconds until the first line."""
 EVERY = 30.0
 """Seconds between two lines."""
+LEAST = 0.01
+"""Seconds between two looks at the clock."""
 WORTH_A_WORD = 10.0
 """Work that took so many seconds is told to be done."""
 
@@ -28,36 +34,27 @@ class ProgressLines:
         say: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.work, self.say, self.clock = visible(work), say, clock
-        self.began = self.said = clock()
-        self.done, self.total = 0.0, 0.0
+        self.work, self.say = visible(work), say
+        self.pace = Pace(clock)
+        self.next = FIRST
 
     def report(self, done: float, total: float) -> None:
         """Note how much of how much is done."""
-        self.done, self.total = done, total
+        self.pace.report(done, total)
         self.speak()
 
     def speak(self) -> None:
         """Say a line, if the last one was long ago."""
-        now = self.clock()
-        if now - self.said >= EVERY:
-            self.said = now
-            self.say(f"{self.work}: {self._state(now - self.began)}")
+        took = self.pace.took
+        if took >= self.next:
+            self.next = took + EVERY
+            self.say(f"{self.work}: {self.pace.in_words()}")
 
     def end(self) -> None:
         """Say that all is done, if it took its time."""
-        took = self.clock() - self.began
+        took = self.pace.took
         if took >= WORTH_A_WORD:
-            self.say(f"{self.work}: done after {_in_words(took)}")
-
-    def _state(self, took: float) -> str:
-        if not self.total:
-            return f"{_in_words(took)} so far"
-        share = self.done / self.total
-        counted = (
-            f"{share:.0%} ({int(self.done):,} of {int(self.total):,}), {_in_words(took)} so far"
-        )
-        return counted + (f", about {_in_words(took / share - took)} left" if share else "")
+            self.say(f"{self.work}: done after {duration(took)}")
 
 
 @contextmanager
@@ -67,7 +64,7 @@ def progress_lines(work: str) -> Iterator[Callable[[float, float], None]]:
     over = threading.Event()
 
     def watch() -> None:
-        while not over.wait(EVERY):
+        while not over.wait(max(lines.next - lines.pace.took, LEAST)):
             lines.speak()
 
     watching = threading.Thread(target=watch, daemon=True, name="progress")
@@ -78,12 +75,6 @@ def progress_lines(work: str) -> Iterator[Callable[[float, float], None]]:
     finally:
         over.set()
         watching.join()
-
-
-def _in_words(seconds: float) -> str:
-    from dualrank.report.in_words import duration
-
-    return duration(seconds)
 
 
 def _to_stderr(line: str) -> None:

@@ -30,6 +30,7 @@ from dualrank.diagnostics.trained_pair import TrainedPair
 from dualrank.diagnostics.trust import trust
 from dualrank.diagnostics.verdict import SWAPS, Verdict, judge
 from dualrank.errors import DataError
+from dualrank.progress import shows_progress
 
 POINTS: tuple[Callable[[LogFacts], Point], ...] = (
     connectivity,
@@ -85,6 +86,7 @@ class Diagnosis:
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+@shows_progress("diagnosing the log")
 def diagnose(
     log: ClickLog | ShardedLog | Any,
     dataset: Dataset | Any | None = None,

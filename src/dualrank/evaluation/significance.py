@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualrank.errors import DataError, SettingsError
+from dualrank.progress import shows_progress
 
 # Up to this many differences, all 2^n sign patterns are cheaper than a sample is good.
 EXACT_UP_TO = 16
@@ -30,6 +31,7 @@ class FisherResult:
     exact: bool
 
 
+@shows_progress("testing the difference")
 def fisher_test(
     a: ArrayLike,
     b: ArrayLike,

@@ -17,6 +17,7 @@ from dualrank.errors import DataError, SettingsError
 from dualrank.learning.dual_estimate import check_refits, estimate_by_dual_learning
 from dualrank.learning.likelihood_estimate import estimate_by_likelihood
 from dualrank.learning.regression_em import estimate_by_regression_em
+from dualrank.progress import shows_progress
 from dualrank.propensity.bootstrap import RESAMPLES
 from dualrank.propensity.estimators import ESTIMATORS, Estimator, estimate, require_shuffled
 from dualrank.propensity.grouped_clicks import GroupedClicks
@@ -40,6 +41,7 @@ class Estimates:
     refused: dict[str, str] = field(default_factory=dict)
 
 
+@shows_progress("estimating propensities")
 def estimate_propensities(
     log: ClickLog | ShardedLog | Any,
     dataset: Dataset | Any | None = None,

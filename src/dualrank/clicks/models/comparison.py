@@ -17,6 +17,7 @@ from dualrank.clicks.models.registry import MODELS, click_model
 from dualrank.data.click_log import ClickLog
 from dualrank.data.log_parts import LogPart, LogParts
 from dualrank.errors import DataError, SettingsError
+from dualrank.progress import shows_progress
 
 FEWEST_QUERIES = 20
 
@@ -47,6 +48,7 @@ class Score:
     shared: dict[str, Any] = field(default_factory=dict)
 
 
+@shows_progress("fitting click models")
 def compare_models(
     train: ClickLog | LogParts,
     test: ClickLog | LogParts,
