@@ -190,8 +190,8 @@ def _add_bar(progress: Progress, description: str, waits: bool) -> tuple[TaskID,
 
 @contextmanager
 def leaving_on_sigterm(
-    report: Callable[[int, int], None],
-) -> Iterator[Callable[[int, int], None]]:
+    report: Heard,
+) -> Iterator[Heard]:
     """Progress that ends the work at its next report once the process is asked to terminate.
 
     Work that reports no more ends with the block, and asked a second time it ends at once.
@@ -204,7 +204,7 @@ def leaving_on_sigterm(
             raise StoppedError("asked to stop twice; the same command goes on from the last save")
         asked = True
 
-    def report_or_leave(done: int, total: int) -> None:
+    def report_or_leave(done: float, total: float) -> None:
         report(done, total)
         if asked:
             raise StoppedError(f"asked to stop at {done} of {total}; the same command goes on")
