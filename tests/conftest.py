@@ -54,7 +54,7 @@ SHIFT = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest files: one that begins last leaves other workers with nothing to do."""
+    """Begin with the longest files: one that begins last leaves the other worker idle."""
     places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
 
