@@ -175,18 +175,22 @@ def test_quick_work_leaves_nothing_to_be_emptied(place, clock):
     assert shown == []
 
 
-def test_the_innermost_work_that_lasts_is_shown(place, clock):
+def test_the_innermost_work_that_lasts_and_is_counted_is_shown(place, clock):
     bar, shown = place
     with bar.part("diagnosing"):
         clock.now += 3
-        with bar.part("reading"):
+        with bar.part("reading") as heard:
+            heard(0, 8)
             bar.look()
             assert shown[-1][1] == "diagnosing: 3.0 s so far"
             clock.now += 2
-            bar.look()
-            assert shown[-1][1] == "reading: 2.0 s so far"
+            heard(2, 8)
+            with bar.part("sorting"):
+                clock.now += 2
+                bar.look()
+            assert shown[-1][1].startswith("reading: 25% (2 of 8), ")
         bar.look()
-        assert shown[-1][1] == "diagnosing: 5.0 s so far"
+        assert shown[-1][1] == "diagnosing: 7.0 s so far"
 
 
 class Watched(NotebookClient):

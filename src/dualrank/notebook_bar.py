@@ -50,7 +50,7 @@ def notebook_place() -> Iterator[Callable[[str], AbstractContextManager[Heard]]]
 
 
 class NotebookBar:
-    """What is shown of work and the work inside of it, the innermost that lasts long.
+    """What is shown of work and the work inside of it: the innermost that lasts and is counted.
 
     `display` is called with an HTML text and a plain one: the first time it makes a place, and
     after that it changes what stands there.
@@ -85,7 +85,8 @@ class NotebookBar:
         """Show how far it is, if it has taken long enough."""
         lasting = [part for part in list(self._parts) if part[1].took >= PATIENCE]
         if lasting:
-            work, pace = lasting[-1]
+            counted = [part for part in lasting if part[1].share is not None]
+            work, pace = (counted or lasting[:1])[-1]
             self._is_shown = True
             self._display(_as_html(work, pace), f"{work}: {pace.in_words()}")
 

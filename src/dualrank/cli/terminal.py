@@ -139,8 +139,9 @@ def _progress_bars(console: Console) -> Iterator[Progress]:
 
 
 def _is_due(task: Task) -> bool:
-    """Whether a bar is shown at once, or has lasted long enough."""
-    return not task.fields.get("waits") or (task.elapsed or 0.0) >= PATIENCE
+    """Whether a bar is shown at once, or has lasted long enough and says what the others do not."""
+    lasts = not task.fields.get("waits") or (task.elapsed or 0.0) >= PATIENCE
+    return lasts and (task.total is not None or not task.fields.get("below"))
 
 
 def _error_console() -> Console:
@@ -170,21 +171,21 @@ def one_bar(description: str, *, waits: bool = False) -> Iterator[Heard]:
             yield heard
     else:
         with _progress_bars(console) as progress, show_progress(partial(_bar_below, progress)):
-            yield _add_bar(progress, description, waits)[1]
+            yield _add_bar(progress, description, waits=waits)[1]
 
 
 @contextmanager
 def _bar_below(progress: Progress, description: str) -> Iterator[Heard]:
     """The bar of long work inside of other work, seen after two seconds."""
-    task, heard = _add_bar(progress, description, waits=True)
+    task, heard = _add_bar(progress, description, waits=True, below=True)
     try:
         yield heard
     finally:
         progress.remove_task(task)
 
 
-def _add_bar(progress: Progress, description: str, waits: bool) -> tuple[TaskID, Heard]:
-    task = progress.add_task(visible(description), total=None, waits=waits)
+def _add_bar(progress: Progress, description: str, **fields: bool) -> tuple[TaskID, Heard]:
+    task = progress.add_task(visible(description), total=None, **fields)
     return task, lambda done, total: progress.update(task, completed=done, total=total)
 
 
@@ -228,7 +229,7 @@ def task_bars(
         with one_bar(f"{len(names)} tasks") as heard:
             yield _added_up(heard, len(names))
         return
-    with _progress_bars(console) as progress:
+    with _progress_bars(console) as progress, show_progress(partial(_bar_below, progress)):
         whole = progress.add_task("all", total=len(names))
         bars: dict[int, Any] = {}
 
