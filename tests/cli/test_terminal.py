@@ -82,6 +82,23 @@ def test_in_a_file_nothing_is_said_of_quick_work():
     assert said == []
 
 
+def test_in_a_file_work_without_a_count_tells_of_the_work_inside():
+    clock, said = Clock(), []
+    lines = ProgressLines("fitting", said.append, clock)
+    clock.now += 2
+    with lines.within("EM") as heard:
+        heard(0, 100)
+        clock.now += 4
+        heard(40, 100)
+        with lines.within("sorting"):
+            clock.now += 30
+            lines.speak()
+    assert said == [
+        "fitting, EM: 40% (40 of 100), 10/s, 4.0 s so far, about 6.0 s left",
+        "fitting: 36 s so far",
+    ]
+
+
 def test_work_that_reports_nothing_is_heard_of_too(monkeypatch, capsys):
     for name in ("FIRST", "EVERY"):
         monkeypatch.setattr(f"dualrank.cli.progress_lines.{name}", 0.05)
@@ -120,7 +137,7 @@ def test_later_workers_are_silent(monkeypatch, capsys, terminal):
 def look_deeper(progress=None):
     for done in range(5):
         progress(done, 5)
-        time.sleep(0.02)
+        time.sleep(0.1)
 
 
 @pytest.mark.parametrize(("patience", "seen"), [(0.0, True), (60.0, False)])
@@ -131,7 +148,6 @@ def test_long_work_that_no_command_names_shows_itself(monkeypatch, capsys, patie
     monkeypatch.setattr("dualrank.cli.terminal.PATIENCE", patience)
     with one_bar("estimating"):
         look_deeper()
-        time.sleep(0.15)
     within = capsys.readouterr().err
     assert "estimating" in within
     assert ("looking deeper" in within) == seen

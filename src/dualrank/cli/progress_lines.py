@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from dualrank.pace import Pace
+from dualrank.pace import Heard, Pace
+from dualrank.progress import show_progress
 from dualrank.report.visible import visible
 from dualrank.sentences import duration
 
@@ -34,8 +35,9 @@ class ProgressLines:
         say: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.work, self.say = visible(work), say
+        self.work, self.say, self.clock = visible(work), say, clock
         self.pace = Pace(clock)
+        self.inside: tuple[str, Pace] | None = None
         self.next = FIRST
 
     def report(self, done: float, total: float) -> None:
@@ -43,11 +45,30 @@ class ProgressLines:
         self.pace.report(done, total)
         self.speak()
 
+    @contextmanager
+    def within(self, work: str) -> Iterator[Heard]:
+        """Work inside of this one, which tells how far it is where this one does not."""
+        around, pace = self.inside, Pace(self.clock)
+        self.inside = (visible(work), pace)
+
+        def report(done: float, total: float) -> None:
+            pace.report(done, total)
+            self.speak()
+
+        try:
+            yield report
+        finally:
+            self.inside = around
+
     def speak(self) -> None:
         """Say a line, if the last one was long ago."""
-        took = self.pace.took
-        if took >= self.next:
-            self.next = took + EVERY
+        took, inside = self.pace.took, self.inside
+        if took < self.next:
+            return
+        self.next = took + EVERY
+        if self.pace.share is None and inside is not None and inside[1].share is not None:
+            self.say(f"{self.work}, {inside[0]}: {inside[1].in_words()}")
+        else:
             self.say(f"{self.work}: {self.pace.in_words()}")
 
     def end(self) -> None:
@@ -70,7 +91,8 @@ def progress_lines(work: str) -> Iterator[Callable[[float, float], None]]:
     watching = threading.Thread(target=watch, daemon=True, name="progress")
     watching.start()
     try:
-        yield lines.report
+        with show_progress(lines.within):
+            yield lines.report
         lines.end()
     finally:
         over.set()

@@ -160,14 +160,14 @@ def one_bar(description: str, *, waits: bool = False) -> Iterator[Heard]:
     """A single bar, fed with what is done and how much there is; lines where stderr is a file.
 
     A bar that `waits` is seen after two seconds. So are those of long work inside, which come
-    under this one; where stderr is a file, the lines of this one stand for them.
+    under this one; where stderr is a file, this one's lines tell of them if it has no count.
     """
     console = _error_console()
     if _is_silent():
         with show_progress(None):
             yield lambda done, total: None
     elif not console.is_terminal:
-        with progress_lines(description) as heard, show_progress(None):
+        with progress_lines(description) as heard:
             yield heard
     else:
         with _progress_bars(console) as progress, show_progress(partial(_bar_below, progress)):
