@@ -33,6 +33,7 @@ from .learning.estimates import estimate_propensities as estimate_propensities
 from .learning.fit import fit as fit
 from .learning.model import Model as Model
 from .learning.plan import Plan as Plan
+from .progress import show_progress as show_progress
 from .propensity.propensity import Propensity as Propensity
 from .propensity.swap_plan import SwapPlan as SwapPlan
 from .propensity.swap_planning import plan_swaps as plan_swaps

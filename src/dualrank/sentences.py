@@ -1,4 +1,4 @@
-"""Words that sentences share: numbers of things, and values that may be of any length."""
+"""Words that sentences share: numbers of things, times, and values that may be of any length."""
 
 from __future__ import annotations
 
@@ -74,3 +74,17 @@ def reason_of(error: BaseException, longest: int = LONGEST_REASON) -> str:
     ('not this but that', 'MemoryError')
     """
     return start_of(str(error), longest) or type(error).__name__
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> duration(0.42), duration(75), duration(3725)
+    ('0.4 s', '1 min 15 s', '1 h 2 min')
+    """
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"

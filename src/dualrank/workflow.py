@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,6 @@ from dualrank.learning.choice import NAIVE, choose
 from dualrank.learning.device import choose_device
 from dualrank.learning.fit import fit, require_alone
 from dualrank.learning.leads import draw_leads, leads_of
-from dualrank.learning.loop import Progress
 from dualrank.learning.material import Logged
 from dualrank.learning.model import Model
 from dualrank.learning.model_card import about_model, model_parts
@@ -36,6 +35,7 @@ from dualrank.learning.sharded.sharded_source import ShardedSource
 from dualrank.learning.tensorboard import event_files, require_tensorboard
 from dualrank.learning.whole_source import WholeSource
 from dualrank.learning.workers import leads_torchrun, workers_of_torchrun
+from dualrank.progress import Bars, current_bars
 from dualrank.report import training_verdict, write_training_report
 from dualrank.showing.card import card, said
 from dualrank.showing.interval_rows import axes_of_rows
@@ -45,7 +45,6 @@ from dualrank.storage import write_text, writing_alone
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Bars = Callable[[str], AbstractContextManager[Progress]]
 COMPARED = "twin"
 """The folder, and the part of the manifest, with the ranker without correction."""
 
@@ -109,11 +108,6 @@ class Training:
         return training_verdict(self.model.training)
 
 
-@contextmanager
-def _silent(work: str) -> Iterator[Progress]:
-    yield lambda done, total: None
-
-
 def train(
     log: Any,
     features: Dataset | str | Path | Any | None = None,
@@ -127,7 +121,7 @@ def train(
     tensorboard: bool = False,
     resume: bool = True,
     max_grade: float | None = None,
-    bars: Bars = _silent,
+    bars: Bars | None = None,
     command: str = "",
     **options: Any,
 ) -> Training:
@@ -151,7 +145,8 @@ def train(
     in `twin/`; no other training may write there meanwhile. An interrupted run goes on from its
     checkpoint there, unless `resume` is false.
     Under `torchrun` all workers call this alike. `bars` shows progress: a function from the name of
-    a piece of work to a context manager that gives what hears of it.
+    a piece of work to a context manager that gives what hears of it; without it, those of
+    `show_progress`, or of the notebook.
 
     >>> import dualrank as dr
     >>> data = dr.generate_splits("tiny")
@@ -164,6 +159,7 @@ def train(
     >>> training.naive is not None, training.diagnosis is not None
     (True, True)
     """
+    bars = bars or current_bars()
     judged = options.pop("validation", None)
     if isinstance(judged, int | float | Dataset):
         options["validation"], judged = judged, None
@@ -318,8 +314,8 @@ def _log(source: Any, dataset: Dataset, plan: Plan, reading: LogOptions, bars: B
     if isinstance(source, ClickLog):
         return log_and_dataset(source, dataset)[0]
     named = isinstance(source, str | Path)
-    with bars(f"reading {Path(source).name}" if named else "reading the log"):
-        return read_log(source, dataset, options=_asked(reading, plan))
+    with bars(f"reading {Path(source).name}" if named else "reading the log") as progress:
+        return read_log(source, dataset, options=_asked(reading, plan), progress=progress)
 
 
 def _asked(reading: LogOptions, plan: Plan) -> LogOptions:

@@ -48,15 +48,16 @@ COMMANDS = (
 )
 
 Command = Callable[..., tuple[int, str, str]]
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
-def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def collection(tmp_path_factory: pytest.TempPathFactory, run_in: Run) -> Path:
     """Generated LETOR text, a log and two models, made by the commands themselves."""
     folder = tmp_path_factory.mktemp("collection")
 
     def dualrank(*words: object) -> None:
-        subprocess.run([sys.executable, "-m", "dualrank", *map(str, words)], check=True)
+        assert run_in(folder, *words).returncode == 0
 
     dualrank("generate", folder, "--preset", "tiny")
     log = folder / "clicks.parquet"

@@ -1,18 +1,12 @@
 import json
-import subprocess
-import sys
+from functools import partial
 
 import pyarrow.parquet as pq
 import pytest
 
 
-def run(*arguments, cwd):
-    command = [sys.executable, "-m", "dualrank", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True)
-
-
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, run_in):
     root = tmp_path_factory.mktemp("pages")
     pages = {
         "cats.html": "<title>Cats</title><p>All about cats and their food",
@@ -26,25 +20,31 @@ def folder(tmp_path_factory):
     queries = "query_id\tquery\n1\tcats\n2\tthe of\n3\telephants\n"
     (root / "queries.tsv").write_text(queries)
     (root / "lists.csv").write_text("query_id,doc_id,grade\n1,dogs.html,1\n1,gone.html,2\n9,x,0\n")
-    assert run("index", "crawl", "--out", "index", cwd=root).returncode == 0
+    assert run_in(root, "index", "crawl", "--out", "index", "--jobs", 1).returncode == 0
     return root
 
 
-def test_an_index_is_made_and_searched(folder):
-    result = run("index", "crawl", "--out", "index", "--json", cwd=folder)
+@pytest.fixture(scope="module")
+def run(folder, run_in):
+    """Run `dualrank …` in the folder."""
+    return partial(run_in, folder)
+
+
+def test_an_index_is_made_and_searched(run):
+    result = run("index", "crawl", "--out", "index", "--json", "--jobs", 1)
     summary = json.loads(result.stdout)
     assert (summary["pages"], summary["in_index"]) == (3, 3)
     assert summary["unreadable"][0]["page"] == "picture.html"
     assert "pages that cannot be read: 1 in all (picture.html (it is binary data" in result.stderr
-    hits = json.loads(run("search", "index", "cats", "--json", cwd=folder).stdout)
+    hits = json.loads(run("search", "index", "cats", "--json").stdout)
     assert [hit["doc_id"] for hit in hits] == ["cats.html", "dogs.html"]
-    assert "cats.html" in run("search", "index", "cats", cwd=folder).stdout
-    assert "no page of index" in run("search", "index", "zebra", cwd=folder).stdout
+    assert "cats.html" in run("search", "index", "cats").stdout
+    assert "no page of index" in run("search", "index", "zebra").stdout
 
 
-def test_lists_of_many_queries(folder):
+def test_lists_of_many_queries(run, folder):
     words = ("search", "index", "--queries", "queries.tsv", "-k", 2, "--out", "found.parquet")
-    result = run(*words, cwd=folder)
+    result = run(*words)
     assert result.returncode == 0
     assert "queries without any page: 2 in all (2, 3)" in result.stderr
     table = pq.read_table(folder / "found.parquet").to_pydict()
@@ -52,9 +52,9 @@ def test_lists_of_many_queries(folder):
     assert table["rank"] == [1, 2]
 
 
-def test_features_of_the_best_pages(folder):
+def test_features_of_the_best_pages(run, folder):
     words = ("features", "crawl", "queries.tsv", "--candidates", 5, "--out", "f.parquet")
-    result = run(*words, "--stop-words", "--json", cwd=folder)
+    result = run(*words, "--stop-words", "--json")
     summary = json.loads(result.stdout)
     assert (summary["pairs"], summary["queries_without_pages"]) == (2, ["2", "3"])
     table = pq.read_table(folder / "f.parquet")
@@ -62,9 +62,9 @@ def test_features_of_the_best_pages(folder):
     assert table["doc_id"].to_pylist() == ["cats.html", "dogs.html"]
 
 
-def test_features_of_given_lists_name_what_is_unknown(folder):
+def test_features_of_given_lists_name_what_is_unknown(run, folder):
     words = ("features", "crawl", "queries.tsv", "--candidates", "lists.csv", "--out", "g.parquet")
-    result = run(*words, cwd=folder)
+    result = run(*words)
     assert "1 pairs of 1 queries" in result.stdout
     assert "not there, and left out: 2 in all (gone.html of query 1, x of query 9)" in result.stderr
     assert pq.read_table(folder / "g.parquet")["grade"].to_pylist() == [1]
@@ -92,8 +92,8 @@ def test_features_of_given_lists_name_what_is_unknown(folder):
         ),
     ],
 )
-def test_what_the_user_can_mend_ends_with_one_sentence(folder, arguments, sentence):
-    result = run(*arguments, cwd=folder)
+def test_what_the_user_can_mend_ends_with_one_sentence(run, arguments, sentence):
+    result = run(*arguments)
     assert result.returncode == 2
     assert sentence in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
@@ -110,14 +110,14 @@ def test_what_the_user_can_mend_ends_with_one_sentence(folder, arguments, senten
         (("--data", "nfcorpus", "--root", "nowhere"), "the collection nfcorpus is not there"),
     ],
 )
-def test_table_3_with_bad_input_ends_with_one_sentence(folder, arguments, sentence):
-    result = run("reproduce", "click-models", *arguments, cwd=folder)
+def test_table_3_with_bad_input_ends_with_one_sentence(run, arguments, sentence):
+    result = run("reproduce", "click-models", *arguments)
     assert result.returncode == 2
     assert sentence in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
 
 
-def test_table_3_of_own_data_from_files(folder):
+def test_table_3_of_own_data_from_files(run, folder):
     words = ["red", "green", "blue", "sun", "moon", "star"]
     pages = [
         {"doc_id": f"d{i}", "url": f"x/{i}", "title": words[i % 6], "content": " ".join(words[i:])}
@@ -134,20 +134,9 @@ def test_table_3_of_own_data_from_files(folder):
     (folder / "c.csv").write_text("\n".join(rows))
     judged = [f"q{q},d{d},{int(q == d)}" for q in range(2, 6) for d in range(6)]
     (folder / "j.csv").write_text("query_id,doc_id,grade\n" + "\n".join(judged))
-    result = run(
-        *(
-            "reproduce",
-            "click-models",
-            "--pages",
-            "p.jsonl",
-            "--queries",
-            "q.tsv",
-            "--log",
-            "c.csv",
-        ),
-        *("--judgments", "j.csv", "--seeds", 1, "--steps", 20, "--json", "--out", "t3"),
-        cwd=folder,
-    )
+    own = ("--pages", "p.jsonl", "--queries", "q.tsv", "--log", "c.csv", "--judgments", "j.csv")
+    few = ("--seeds", 1, "--steps", 20, "--jobs", 1)
+    result = run("reproduce", "click-models", *own, *few, "--json", "--out", "t3")
     assert result.returncode == 0, result.stderr
     runs = json.loads(result.stdout)["runs"]
     assert {each["method"] for each in runs} >= {"dla", "click-model-dbn", "initial"}

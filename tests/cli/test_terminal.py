@@ -1,12 +1,14 @@
 """Bars tell how fast it goes and how long it takes, and only people see them."""
 
 import time
+from functools import partial
 
 import pytest
 
 from dualrank.cli.progress_lines import ProgressLines
 from dualrank.cli.terminal import one_bar, task_bars
 from dualrank.errors import DataError
+from dualrank.progress import current_bars, no_bar, show_progress, shows_progress
 
 
 def run_bar():
@@ -60,16 +62,46 @@ def test_in_a_file_a_line_comes_now_and_then():
         clock.now = 100.0 + second
         lines.report(second, 100)
     lines.end()
+    name = "reading [x]\\x1b.parquet"
     assert said == [
-        "reading [x]\\x1b.parquet: 30% (30 of 100), 30 s so far, about 1 min 10 s left",
-        "reading [x]\\x1b.parquet: 60% (60 of 100), 1 min 0 s so far, about 40 s left",
-        "reading [x]\\x1b.parquet: 90% (90 of 100), 1 min 30 s so far, about 10 s left",
-        "reading [x]\\x1b.parquet: done after 1 min 35 s",
+        f"{name}: 5% (5 of 100), 1.0/s, 5.0 s so far, about 1 min 35 s left",
+        f"{name}: 35% (35 of 100), 1.0/s, 35 s so far, about 1 min 5 s left",
+        f"{name}: 65% (65 of 100), 1.0/s, 1 min 5 s so far, about 35 s left",
+        f"{name}: 95% (95 of 100), 1.0/s, 1 min 35 s so far, about 5.0 s left",
+        f"{name}: done after 1 min 35 s",
+    ]
+
+
+def test_in_a_file_nothing_is_said_of_quick_work():
+    clock, said = Clock(), []
+    lines = ProgressLines("reading", said.append, clock)
+    for second in range(5):
+        clock.now = 100.0 + second
+        lines.report(second, 4)
+    lines.end()
+    assert said == []
+
+
+def test_in_a_file_work_without_a_count_tells_of_the_work_inside():
+    clock, said = Clock(), []
+    lines = ProgressLines("fitting", said.append, clock)
+    clock.now += 2
+    with lines.within("EM") as heard:
+        heard(0, 100)
+        clock.now += 4
+        heard(40, 100)
+        with lines.within("sorting"):
+            clock.now += 30
+            lines.speak()
+    assert said == [
+        "fitting, EM: 40% (40 of 100), 10/s, 4.0 s so far, about 6.0 s left",
+        "fitting: 36 s so far",
     ]
 
 
 def test_work_that_reports_nothing_is_heard_of_too(monkeypatch, capsys):
-    monkeypatch.setattr("dualrank.cli.progress_lines.EVERY", 0.05)
+    for name in ("FIRST", "EVERY"):
+        monkeypatch.setattr(f"dualrank.cli.progress_lines.{name}", 0.05)
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     with one_bar("fitting ubm"):
         time.sleep(0.3)
@@ -79,7 +111,8 @@ def test_work_that_reports_nothing_is_heard_of_too(monkeypatch, capsys):
 
 
 def test_many_tasks_are_added_up(monkeypatch, capsys):
-    monkeypatch.setattr("dualrank.cli.progress_lines.EVERY", 0.0)
+    for name in ("FIRST", "EVERY"):
+        monkeypatch.setattr(f"dualrank.cli.progress_lines.{name}", 0.0)
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     with task_bars(["a", "b", "c", "d"]) as (report, finished):
         finished()
@@ -89,7 +122,8 @@ def test_many_tasks_are_added_up(monkeypatch, capsys):
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_later_workers_are_silent(monkeypatch, capsys, terminal):
-    monkeypatch.setattr("dualrank.cli.progress_lines.EVERY", 0.0)
+    for name in ("FIRST", "EVERY"):
+        monkeypatch.setattr(f"dualrank.cli.progress_lines.{name}", 0.0)
     monkeypatch.setenv("RANK", "1")
     if terminal:
         monkeypatch.setenv("FORCE_COLOR", "1")
@@ -97,3 +131,31 @@ def test_later_workers_are_silent(monkeypatch, capsys, terminal):
     with task_bars(["a"]) as (report, _):
         report(0, 1, 2)
     assert capsys.readouterr().err == ""
+
+
+@shows_progress("looking deeper")
+def look_deeper(progress=None):
+    for done in range(5):
+        progress(done, 5)
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(("patience", "seen"), [(0.0, True), (60.0, False)])
+def test_long_work_that_no_command_names_shows_itself(monkeypatch, capsys, patience, seen):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("dualrank.cli.terminal.PATIENCE", patience)
+    with one_bar("estimating"):
+        look_deeper()
+    within = capsys.readouterr().err
+    assert "estimating" in within
+    assert ("looking deeper" in within) == seen
+    with show_progress(partial(one_bar, waits=True)):
+        look_deeper()
+    assert ("looking deeper" in capsys.readouterr().err) == seen
+
+
+def test_the_bars_of_a_command_are_gone_when_it_has_ended(command, monkeypatch):
+    assert command("--version")[0] == 0
+    assert current_bars() is no_bar

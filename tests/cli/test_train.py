@@ -172,16 +172,15 @@ def test_a_damaged_checkpoint_is_refused_and_a_fresh_start_goes_past_it(command,
     assert not checkpoint.exists()
 
 
-def test_torchrun_trains_the_model_of_one_process(words, folder, tmp_path):
-    def train(out, *before):
-        command = [*before, "-m", "dualrank", *map(str, words), "--json"]
-        command[command.index("--out") + 1] = str(out)
-        return subprocess.run(
-            [sys.executable, *command], capture_output=True, text=True, timeout=300, check=True
-        ).stdout
-
-    torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-    one, two = train(tmp_path / "one"), train(tmp_path / "two", *torchrun)
+def test_torchrun_trains_the_model_of_one_process(words, command, tmp_path):
+    words[words.index("--out") + 1] = tmp_path / "two"
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    two = subprocess.run(
+        [sys.executable, *torchrun, "-m", "dualrank", *map(str, words), "--json"],
+        capture_output=True, text=True, timeout=300, check=True,
+    ).stdout  # fmt: skip
+    words[words.index("--out") + 1] = tmp_path / "one"
+    _, one, _ = command(*words, "--json")
     assert json.loads(one)["examination"] == pytest.approx(json.loads(two)["examination"], rel=1e-4)
     for name in ("manifest.json", "report.html", "twin/manifest.json"):
         assert (tmp_path / "two" / name).exists()

@@ -65,7 +65,7 @@ def logs(draw):
     return sessions, draw(st.permutations(range(rows)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(logs())
 def test_the_reduction_counts_what_happened_whatever_the_order_of_rows(case):
     sessions, order = case
@@ -95,7 +95,7 @@ def test_the_reduction_counts_what_happened_whatever_the_order_of_rows(case):
     assert np.array_equal(log.lists.documents, in_order.lists.documents)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(logs())
 def test_the_long_table_of_a_log_reads_back_as_the_log(case):
     log = ClickLog.from_frame(table_of(case[0]), DATA)

@@ -16,6 +16,8 @@ import sys
 import time
 from pathlib import Path
 
+import numba
+
 from .account import Account
 from .attack import attack
 from .formats import FORMATS
@@ -23,7 +25,8 @@ from .seeds import build
 from .workers import SECONDS, Settings, read_all
 
 LATE_IMPORTS = (
-    *("duckdb", "lightgbm", "numba", "pandas", "selectolax.lexbor", "tantivy"),
+    *("duckdb", "lightgbm", "numba", "pandas", "pyarrow.acero", "pyarrow.dataset"),
+    *("pyarrow.json", "selectolax.lexbor", "tantivy"),
     *("warcio.archiveiterator", "dualrank.data.letor.parser", "dualrank.data.log.read_log"),
     *("dualrank.data.features", "dualrank.engines.targets", "dualrank.learning.fit"),
 )
@@ -50,6 +53,8 @@ def main() -> int:
         shutil.rmtree(settings.seeds, ignore_errors=True)
     for module in LATE_IMPORTS:
         importlib.import_module(module)
+    # Half a second, which every worker would take again: the first kernel sets up the compiler.
+    numba.njit(lambda number: number)(0)
     _build(settings.seeds)
     missing = [
         (name, number)

@@ -19,7 +19,7 @@ def out(tmp_path_factory):
     return tmp_path_factory.mktemp("fuzz")
 
 
-@pytest.mark.parametrize(("names", "mutations"), [(SLOW, 4), (QUICK, 25)], ids=["logs", "others"])
+@pytest.mark.parametrize(("names", "mutations"), [(SLOW, 2), (QUICK, 12)], ids=["logs", "others"])
 def test_mutated_files_are_read_or_refused_by_a_sentence(names, mutations, out):
     limits = ["--mutations", mutations, "--processes", 1, "--seconds", 60]
     asked = [*limits, "--out", out, "--formats", *names]

@@ -29,7 +29,7 @@ from dualrank.rankers.network import DNN
 from dualrank.settings import TrainingSettings
 
 SETTINGS = TrainingSettings(
-    steps=400, batch_size=8, optimizer="adagrad", checkpoint_every=1, validate_every=7
+    steps=210, batch_size=8, optimizer="adagrad", checkpoint_every=1, validate_every=7
 )
 
 

@@ -21,7 +21,7 @@ from dualrank.report import (
     results_sheet,
 )
 from dualrank.report.drawing import new_figure
-from dualrank.report.in_words import duration
+from dualrank.sentences import duration
 
 VOID = {"meta", "br", "link", "img", "hr", "input"}
 

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -33,8 +34,10 @@ from dualrank.cli import (
     versions_commands,
 )
 from dualrank.cli.options import add_command
+from dualrank.cli.terminal import one_bar
 from dualrank.cli.wording import in_plain_words
 from dualrank.errors import DualrankError, StoppedError
+from dualrank.progress import show_progress
 from dualrank.showing.visible import visible
 from dualrank.version import __version__
 
@@ -109,7 +112,8 @@ def main() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     before = signal.signal(signal.SIGTERM, _leave)
     try:
-        sys.exit(app(standalone_mode=False))
+        with show_progress(partial(one_bar, waits=True)):
+            sys.exit(app(standalone_mode=False))
     except StoppedError as error:
         _stop(str(error), 128 + signal.SIGTERM)
     except DualrankError as error:

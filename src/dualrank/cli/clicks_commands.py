@@ -230,8 +230,8 @@ def _read(log: Path, **options: Any) -> LogParts:
     parts = open_shards(log, LogOptions(**options))
     if parts is not None:
         return parts
-    with one_bar(f"reading {log.name}"):
-        return LogParts.of(ClickLog.read(log, **options))
+    with one_bar(f"reading {log.name}") as report:
+        return LogParts.of(ClickLog.read(log, progress=report, **options))
 
 
 def _parts(log: Path, held_out: str, seed: int) -> tuple[LogParts, LogParts]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dualrank.data.dataset import Dataset
     from dualrank.evaluation.metric import Metric
     from dualrank.learning.model import Model
+    from dualrank.pace import Heard
     from dualrank.report import Cell
 
 logger = logging.getLogger(__name__)
@@ -90,14 +91,14 @@ def evaluate(
         same = other is None or _features(other) == _features(model)
         scores["against"] = _scores(against, dataset if same else judged(other)[0])
     about = f"{ranking} on {len(dataset)} queries, grades up to {dataset.max_grade:g}"
-    with one_bar("evaluating"):
-        result = _measured(dataset, scores, chosen, permutations, seed)
+    with one_bar("evaluating") as report:
+        result = _measured(dataset, scores, chosen, permutations, seed, report)
     if displayed is not None:
         rows = _displayed(displayed, dataset)
         about += f"; {displayed.name} displayed {rows.mean():.0%} of the documents"
         seen = {who: values[rows] for who, values in scores.items()}
-        with one_bar("evaluating what was displayed"):
-            apart = _measured(dataset.keep(rows), seen, chosen, permutations, seed)
+        with one_bar("evaluating what was displayed") as report:
+            apart = _measured(dataset.keep(rows), seen, chosen, permutations, seed, report)
         result |= {f"{metric} of displayed": values for metric, values in apart.items()}
     notes = Evaluator(dataset, chosen).account() + notes
     columns = tuple(next(iter(result.values())))
@@ -122,6 +123,7 @@ def _measured(
     metrics: Sequence[Metric],
     permutations: int,
     seed: int,
+    report: Heard,
 ) -> dict[str, dict[str, float]]:
     """The mean of each metric by whose scores they are, and Fisher's test where there are two."""
     from dualrank.evaluation.evaluator import Evaluator
@@ -130,11 +132,15 @@ def _measured(
     evaluator = Evaluator(dataset, metrics)
     found = {who: evaluator.per_query(values) for who, values in scores.items()}
     result = {}
-    for metric in found["value"]:
+    for number, metric in enumerate(found["value"]):
+
+        def heard(done: float, total: float, number: int = number) -> None:
+            report(number + done / total, len(found["value"]))
+
         per_query = [values[metric] for values in found.values()]
         result[metric] = {who: float(values[metric].mean()) for who, values in found.items()}
         if len(per_query) == 2:
-            test = fisher_test(*per_query, permutations=permutations, seed=seed)
+            test = fisher_test(*per_query, permutations=permutations, seed=seed, progress=heard)
             result[metric] |= {"difference": test.difference, "p_value": test.p_value}
     return result
 
@@ -175,8 +181,8 @@ def _displayed(log: Path, dataset: Dataset) -> NDArray[np.bool_]:
     from dualrank.data.log.read_log import read_log
     from dualrank.errors import DataError
 
-    with one_bar(f"reading {log.name}"):
-        found = read_log(log, partial=True, max_bad_share=1.0)
+    with one_bar(f"reading {log.name}") as report:
+        found = read_log(log, partial=True, max_bad_share=1.0, progress=report)
     if found.catalogue is None:
         raise DataError(f"{log}: this log does not know the names of its documents")
     seen = set(found.catalogue.pairs())

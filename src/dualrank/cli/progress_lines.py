@@ -11,10 +11,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from dualrank.pace import Heard, Pace
+from dualrank.progress import show_progress
+from dualrank.sentences import duration
 from dualrank.showing.visible import visible
 
+FIRST = 5.0
+"""Seconds until the first line."""
 EVERY = 30.0
 """Seconds between two lines."""
+LEAST = 0.01
+"""Seconds between two looks at the clock."""
 WORTH_A_WORD = 10.0
 """Work that took so many seconds is told to be done."""
 
@@ -29,35 +36,46 @@ class ProgressLines:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.work, self.say, self.clock = visible(work), say, clock
-        self.began = self.said = clock()
-        self.done, self.total = 0.0, 0.0
+        self.pace = Pace(clock)
+        self.inside: tuple[str, Pace] | None = None
+        self.next = FIRST
 
     def report(self, done: float, total: float) -> None:
         """Note how much of how much is done."""
-        self.done, self.total = done, total
+        self.pace.report(done, total)
         self.speak()
+
+    @contextmanager
+    def within(self, work: str) -> Iterator[Heard]:
+        """Work inside of this one, which tells how far it is where this one does not."""
+        around, pace = self.inside, Pace(self.clock)
+        self.inside = (visible(work), pace)
+
+        def report(done: float, total: float) -> None:
+            pace.report(done, total)
+            self.speak()
+
+        try:
+            yield report
+        finally:
+            self.inside = around
 
     def speak(self) -> None:
         """Say a line, if the last one was long ago."""
-        now = self.clock()
-        if now - self.said >= EVERY:
-            self.said = now
-            self.say(f"{self.work}: {self._state(now - self.began)}")
+        took, inside = self.pace.took, self.inside
+        if took < self.next:
+            return
+        self.next = took + EVERY
+        if self.pace.share is None and inside is not None and inside[1].share is not None:
+            self.say(f"{self.work}, {inside[0]}: {inside[1].in_words()}")
+        else:
+            self.say(f"{self.work}: {self.pace.in_words()}")
 
     def end(self) -> None:
         """Say that all is done, if it took its time."""
-        took = self.clock() - self.began
+        took = self.pace.took
         if took >= WORTH_A_WORD:
-            self.say(f"{self.work}: done after {_in_words(took)}")
-
-    def _state(self, took: float) -> str:
-        if not self.total:
-            return f"{_in_words(took)} so far"
-        share = self.done / self.total
-        counted = (
-            f"{share:.0%} ({int(self.done):,} of {int(self.total):,}), {_in_words(took)} so far"
-        )
-        return counted + (f", about {_in_words(took / share - took)} left" if share else "")
+            self.say(f"{self.work}: done after {duration(took)}")
 
 
 @contextmanager
@@ -67,23 +85,18 @@ def progress_lines(work: str) -> Iterator[Callable[[float, float], None]]:
     over = threading.Event()
 
     def watch() -> None:
-        while not over.wait(EVERY):
+        while not over.wait(max(lines.next - lines.pace.took, LEAST)):
             lines.speak()
 
     watching = threading.Thread(target=watch, daemon=True, name="progress")
     watching.start()
     try:
-        yield lines.report
+        with show_progress(lines.within):
+            yield lines.report
         lines.end()
     finally:
         over.set()
         watching.join()
-
-
-def _in_words(seconds: float) -> str:
-    from dualrank.report.in_words import duration
-
-    return duration(seconds)
 
 
 def _to_stderr(line: str) -> None:

@@ -7,8 +7,9 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,11 +17,14 @@ import typer
 
 from dualrank.cli.progress_lines import progress_lines
 from dualrank.errors import StoppedError
+from dualrank.pace import Heard, rate_in_words
+from dualrank.progress import show_progress
 from dualrank.showing.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, Task, TaskID
+    from rich.table import Table as RichTable
 
     from dualrank.data.click_log import ClickLog
     from dualrank.data.dataset import Dataset
@@ -35,6 +39,8 @@ Log = Annotated[
         help="The click log: Parquet, CSV or JSON lines; a file, folder, pattern, or reduced log.",
     ),
 ]
+PATIENCE = 2.0
+"""Seconds after which work is shown that no command has named."""
 Seed = Annotated[int, typer.Option("--seed", help="The seed of everything random.", min=0)]
 MaxGrade = Annotated[
     float | None,
@@ -104,7 +110,6 @@ def _progress_bars(console: Console) -> Iterator[Progress]:
         MofNCompleteColumn,
         Progress,
         ProgressColumn,
-        Task,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
@@ -114,7 +119,11 @@ def _progress_bars(console: Console) -> Iterator[Progress]:
     class Rate(ProgressColumn):
         def render(self, task: Task) -> Text:
             speed = task.finished_speed or task.speed
-            return Text("" if speed is None else f"{speed:,.0f}/s")
+            return Text("" if not speed else rate_in_words(speed))
+
+    class Bars(Progress):
+        def make_tasks_table(self, tasks: Iterable[Task]) -> RichTable:
+            return super().make_tasks_table([task for task in tasks if _is_due(task)])
 
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -125,8 +134,14 @@ def _progress_bars(console: Console) -> Iterator[Progress]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Bars(*columns, console=console, transient=True) as progress:
         yield progress
+
+
+def _is_due(task: Task) -> bool:
+    """Whether a bar is shown at once, or has lasted long enough and says what the others do not."""
+    lasts = not task.fields.get("waits") or (task.elapsed or 0.0) >= PATIENCE
+    return lasts and (task.total is not None or not task.fields.get("below"))
 
 
 def _error_console() -> Console:
@@ -141,24 +156,43 @@ def _is_silent() -> bool:
 
 
 @contextmanager
-def one_bar(description: str) -> Iterator[Callable[[float, float], None]]:
-    """A single bar, fed with what is done and how much there is; lines where stderr is a file."""
+def one_bar(description: str, *, waits: bool = False) -> Iterator[Heard]:
+    """A single bar, fed with what is done and how much there is; lines where stderr is a file.
+
+    A bar that `waits` is seen after two seconds. So are those of long work inside, which come
+    under this one; where stderr is a file, this one's lines tell of them if it has no count.
+    """
     console = _error_console()
     if _is_silent():
-        yield lambda done, total: None
+        with show_progress(None):
+            yield lambda done, total: None
     elif not console.is_terminal:
         with progress_lines(description) as heard:
             yield heard
     else:
-        with _progress_bars(console) as progress:
-            task = progress.add_task(visible(description), total=None)
-            yield lambda done, total: progress.update(task, completed=done, total=total)
+        with _progress_bars(console) as progress, show_progress(partial(_bar_below, progress)):
+            yield _add_bar(progress, description, waits=waits)[1]
+
+
+@contextmanager
+def _bar_below(progress: Progress, description: str) -> Iterator[Heard]:
+    """The bar of long work inside of other work, seen after two seconds."""
+    task, heard = _add_bar(progress, description, waits=True, below=True)
+    try:
+        yield heard
+    finally:
+        progress.remove_task(task)
+
+
+def _add_bar(progress: Progress, description: str, **fields: bool) -> tuple[TaskID, Heard]:
+    task = progress.add_task(visible(description), total=None, **fields)
+    return task, lambda done, total: progress.update(task, completed=done, total=total)
 
 
 @contextmanager
 def leaving_on_sigterm(
-    report: Callable[[int, int], None],
-) -> Iterator[Callable[[int, int], None]]:
+    report: Heard,
+) -> Iterator[Heard]:
     """Progress that ends the work at its next report once the process is asked to terminate.
 
     Work that reports no more ends with the block, and asked a second time it ends at once.
@@ -171,7 +205,7 @@ def leaving_on_sigterm(
             raise StoppedError("asked to stop twice; the same command goes on from the last save")
         asked = True
 
-    def report_or_leave(done: int, total: int) -> None:
+    def report_or_leave(done: float, total: float) -> None:
         report(done, total)
         if asked:
             raise StoppedError(f"asked to stop at {done} of {total}; the same command goes on")
@@ -195,7 +229,7 @@ def task_bars(
         with one_bar(f"{len(names)} tasks") as heard:
             yield _added_up(heard, len(names))
         return
-    with _progress_bars(console) as progress:
+    with _progress_bars(console) as progress, show_progress(partial(_bar_below, progress)):
         whole = progress.add_task("all", total=len(names))
         bars: dict[int, Any] = {}
 

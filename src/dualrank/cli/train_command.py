@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +24,7 @@ from dualrank.cli.terminal import (
 )
 from dualrank.data.log.log_options import LogOptions
 from dualrank.errors import DataError, SettingsError
+from dualrank.pace import Heard
 
 if TYPE_CHECKING:
     from dualrank.cli.ranker_options import RankerChoice as RankerOptions
@@ -186,7 +187,7 @@ def _not_comparable(training: dict[str, Any]) -> str:
 
 
 @contextmanager
-def _bars(work: str) -> Iterator[Callable[[int, int], None]]:
+def _bars(work: str) -> Iterator[Heard]:
     """A bar for a piece of work; training can be left at SIGTERM with its state saved."""
     with one_bar(work) as bar:
         if not work.startswith("training"):

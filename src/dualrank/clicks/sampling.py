@@ -11,10 +11,12 @@ from dualrank.data.catalogue import Catalogue
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
+from dualrank.progress import shows_progress
 
 SESSIONS_PER_BLOCK = 200_000
 
 
+@shows_progress("simulating sessions")
 def sample_log(
     dataset: Dataset,
     lists: RankedLists,

@@ -22,6 +22,7 @@ from dualrank.data.log.formats import PARQUET, by_suffix
 from dualrank.data.log.log_files import find_source, suffix_of
 from dualrank.data.memory_limits import require_memory
 from dualrank.errors import DataError
+from dualrank.progress import shows_progress
 from dualrank.sentences import document_of, reason_of
 from dualrank.storage import MARK
 
@@ -31,6 +32,7 @@ LATEST = "features as displayed"
 """What a service marks its files with: the last row of a document, in the last file, holds."""
 
 
+@shows_progress("reading the features")
 def read_features(
     features: str | os.PathLike[str] | Any,
     *,

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from dualrank.data.dataset import Dataset, Splits
 from dualrank.errors import SettingsError
+from dualrank.progress import shows_progress
 
 FACTORS = 10
 GRADE_SHARES = (0.26, 0.36, 0.28, 0.08, 0.02)
@@ -215,6 +216,7 @@ def with_document_ids(dataset: Dataset) -> Dataset:
     return replace(dataset, doc_ids=ids)
 
 
+@shows_progress("generating data")
 def generate_splits(preset: str | Preset = "laptop", *, seed: int = 0, world: int = 0) -> Splits:
     """Training, validation and test queries of one world.
 

@@ -14,6 +14,7 @@ import numpy as np
 from dualrank.data.dataset import Dataset, Splits, concatenate
 from dualrank.data.letor.reader import Progress, read_letor
 from dualrank.errors import DataError, SettingsError
+from dualrank.progress import shows_progress
 
 SUFFIXES = ("", ".gz", ".zst")
 PARTS = 5
@@ -66,6 +67,7 @@ PUBLIC_SETS = {
 }
 
 
+@shows_progress("reading the public set")
 def load_public(
     name: str,
     root: str | os.PathLike[str],

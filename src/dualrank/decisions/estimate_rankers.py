@@ -21,9 +21,11 @@ from dualrank.decisions.estimating import FEWEST_QUERIES, RESAMPLES, Progress, W
 from dualrank.decisions.given_rankings import LOGGED, ranked_queries, scores_of, unseen_queries
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.event_values import event_weights
+from dualrank.progress import shows_progress
 from dualrank.propensity.propensity import Propensity
 
 
+@shows_progress("estimating what the ranker would earn")
 def estimate(
     log: ClickLog | Any,
     model: Any,

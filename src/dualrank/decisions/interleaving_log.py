@@ -34,6 +34,7 @@ from dualrank.data.shards.sharded_log import is_sharded
 from dualrank.decisions.interleaving_events import holds_events, rows_of_events
 from dualrank.decisions.interleaving_lists import InterleavedLists, read_lists
 from dualrank.errors import DataError, SettingsError
+from dualrank.progress import shows_progress
 from dualrank.sentences import counted, listed, shortened
 
 ARM, CREDIT, NUMBER = "arm", "credit", "interleaving"
@@ -70,6 +71,7 @@ class InterleavedLog:
         return int(self.counts.sum())
 
 
+@shows_progress("reading interleaved sessions")
 def read_interleaved(
     log: Any,
     *,

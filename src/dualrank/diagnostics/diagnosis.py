@@ -31,6 +31,7 @@ from dualrank.diagnostics.trained_pair import TrainedPair
 from dualrank.diagnostics.trust import trust
 from dualrank.diagnostics.verdict import SWAPS, Verdict, judge
 from dualrank.errors import DataError
+from dualrank.progress import shows_progress
 from dualrank.propensity.curve_drawing import draw_side_by_side
 from dualrank.sentences import listed
 from dualrank.showing.axes import SIZE, axes_for, height_of_rows
@@ -133,6 +134,7 @@ class Diagnosis:
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+@shows_progress("diagnosing the log")
 def diagnose(
     log: ClickLog | ShardedLog | Any,
     dataset: Dataset | Any | None = None,

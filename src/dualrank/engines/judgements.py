@@ -27,6 +27,7 @@ from dualrank.engines.grades import GRADES, check_grades, cut_into_grades
 from dualrank.engines.judgement_files import format_of, write_judgements
 from dualrank.errors import DataError, SettingsError
 from dualrank.learning.extracted_relevance import label_of_model, model_of_label
+from dualrank.progress import shows_progress
 from dualrank.propensity.corrected_click_through import corrected_click_through
 from dualrank.propensity.estimators import estimate
 from dualrank.propensity.pair_counts import PairCounts
@@ -122,6 +123,7 @@ class Judgements:
         write_judgements(self.table, Path(path), format_of(Path(path), to), by=self.by)
 
 
+@shows_progress("judging what was displayed")
 def judge(
     log: ClickLog | Any,
     *,

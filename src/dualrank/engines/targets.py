@@ -17,6 +17,7 @@ from dualrank.engines.vespa import to_vespa
 from dualrank.engines.xgboost_model import to_xgboost
 from dualrank.errors import SettingsError
 from dualrank.learning.model import Model
+from dualrank.progress import shows_progress
 
 TARGETS: dict[str, Target] = {
     "onnx": to_onnx,
@@ -30,6 +31,7 @@ TARGETS: dict[str, Target] = {
 }
 
 
+@shows_progress("writing the export")
 def export(model: Model, to: str | Target, out: str | Path, **given: Any) -> Written:
     """Write a model for another program; what else is given are the fields of `Export`.
 

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualrank.errors import DataError, SettingsError
+from dualrank.pace import Heard
+from dualrank.progress import shows_progress
 
 # Up to this many differences, all 2^n sign patterns are cheaper than a sample is good.
 EXACT_UP_TO = 16
@@ -30,12 +32,14 @@ class FisherResult:
     exact: bool
 
 
+@shows_progress("testing the difference")
 def fisher_test(
     a: ArrayLike,
     b: ArrayLike,
     *,
     permutations: int = 100_000,
     seed: int | np.random.Generator = 0,
+    progress: Heard | None = None,
 ) -> FisherResult:
     """Fisher's two-sided randomisation test on paired per-query values.
 
@@ -73,6 +77,8 @@ def fisher_test(
                 signs = rng.integers(0, 2**64, len(sums), dtype=np.uint64)
             _add_signed_sums(sums, signs, differences[start : start + _WORD])
         reached += int(np.count_nonzero(np.abs(sums) >= bar))
+        if progress is not None:
+            progress(first + len(sums), patterns)
     p_value = reached / patterns if exact else (reached + 1) / (patterns + 1)
     return FisherResult(mean, p_value, patterns, exact)
 

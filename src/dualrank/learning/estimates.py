@@ -17,6 +17,7 @@ from dualrank.errors import DataError, SettingsError
 from dualrank.learning.dual_estimate import check_refits, estimate_by_dual_learning
 from dualrank.learning.likelihood_estimate import estimate_by_likelihood
 from dualrank.learning.regression_em import estimate_by_regression_em
+from dualrank.progress import shows_progress
 from dualrank.propensity.bootstrap import RESAMPLES
 from dualrank.propensity.curve_drawing import draw_side_by_side
 from dualrank.propensity.curve_words import half_widths, short
@@ -105,6 +106,7 @@ def _cells(curve: Propensity, count: int) -> list[str]:
     return [*known[:count], *["–"] * (count - len(known))]
 
 
+@shows_progress("estimating propensities")
 def estimate_propensities(
     log: ClickLog | ShardedLog | Any,
     dataset: Dataset | Any | None = None,

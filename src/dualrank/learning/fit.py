@@ -22,8 +22,10 @@ from dualrank.learning.plan import Plan
 from dualrank.learning.train_one import train_one
 from dualrank.learning.valued import fit_valued
 from dualrank.learning.whole_source import LabelSource, WholeSource
+from dualrank.progress import shows_progress
 
 
+@shows_progress("training")
 def fit(
     source: ClickLog | Feedback | ShardedLog | Any,
     dataset: Dataset | Any | None = None,

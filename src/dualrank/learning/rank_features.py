@@ -25,6 +25,7 @@ from dualrank.errors import DataError, SettingsError
 from dualrank.learning.batch_scoring import BatchScoring
 from dualrank.learning.model import Model
 from dualrank.learning.score_checks import OF_ONE_QUERY, Ties, hardly_any_differ
+from dualrank.progress import shows_progress
 from dualrank.sentences import document_of
 
 Progress = Callable[[int, int], None]
@@ -39,6 +40,7 @@ class Ranked:
     warning: str | None = None
 
 
+@shows_progress("ranking")
 def rank_features(
     model: Model,
     features: str | os.PathLike[str],

@@ -34,6 +34,7 @@ from dualrank.learning.plan import Plan
 from dualrank.learning.score_checks import MOST_LISTS
 from dualrank.learning.train_one import train_one
 from dualrank.learning.whole_source import LabelSource, check_source, fingerprint
+from dualrank.progress import shows_progress
 from dualrank.rankers.network import DNN, Linear, Network
 from dualrank.rankers.ranker import RankerSettings
 from dualrank.sentences import counted, reason_of, shortened
@@ -56,6 +57,7 @@ _OF_ONE_TRAINING = ("steps", "seed", "validate_every", "checkpoint_every", "metr
 _ADVICE = "train again on all days, which `reduce` adds up"
 
 
+@shows_progress("learning from new clicks")
 def update_model(
     model: Model,
     log: ClickLog | Any,

@@ -34,6 +34,7 @@ from dualrank.clicks.models.counting import require_skips
 from dualrank.data.click_log import PERIOD, ClickLog
 from dualrank.data.inputs import log_from
 from dualrank.errors import DataError, SettingsError
+from dualrank.progress import shows_progress
 from dualrank.propensity.between_queries import between_queries
 from dualrank.propensity.estimators import estimate
 from dualrank.propensity.grouped_clicks import GroupedClicks
@@ -60,6 +61,7 @@ MOST_SESSIONS = 1e12
 Floats = NDArray[np.float64]
 
 
+@shows_progress("planning swaps")
 def plan_swaps(
     log: ClickLog | Any,
     *,

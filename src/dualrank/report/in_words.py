@@ -74,17 +74,3 @@ def numbers_in_words(numbers: Mapping[str, Any]) -> list[tuple[str, str]]:
             said = in_words(value) if key != "p_value" else p_in_words(float(value))
             found.append((name, said))
     return found
-
-
-def duration(seconds: float) -> str:
-    """A time as people say it.
-
-    >>> duration(0.42), duration(75), duration(3725)
-    ('0.4 s', '1 min 15 s', '1 h 2 min')
-    """
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"

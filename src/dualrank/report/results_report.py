@@ -18,7 +18,7 @@ from dualrank.report.figures import (
     propensity_figure,
     sweep_figure,
 )
-from dualrank.report.in_words import duration, in_words
+from dualrank.report.in_words import in_words
 from dualrank.report.labels import (
     method,
     metric_label,
@@ -29,6 +29,7 @@ from dualrank.report.labels import (
 from dualrank.report.method_table import result_table
 from dualrank.report.results import Results
 from dualrank.report.sheet import Exhibit, Explanation, Section, Sheet
+from dualrank.sentences import duration
 
 UNPROVEN = (
     "A gain on these test queries is not yet a gain on your users. Judge a ranker on your own "

@@ -41,6 +41,14 @@ class Collection:
     fold: int | None = 1
     world: int = 0
 
+    def __post_init__(self) -> None:
+        """Refuse a name that nobody knows before processes are started that would."""
+        public = (*PUBLIC_SETS, *TEXTS)
+        if self.root is not None and self.name not in public:
+            raise SettingsError(
+                f"there is no public set {self.name!r}; expected one of {', '.join(public)}"
+            )
+
     @property
     def new_for_every_seed(self) -> bool:
         """Whether every seed is tested on other queries."""

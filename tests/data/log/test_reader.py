@@ -55,7 +55,7 @@ def typed(rows):
     return long_table(rows).cast(schema()) if rows else schema().empty_table()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(dirty_rows)
 def test_a_dirty_log_is_counted_as_a_plain_loop_counts_it(rows):
     expected, problems = reduce_plainly(rows)
@@ -71,7 +71,7 @@ def test_a_dirty_log_is_counted_as_a_plain_loop_counts_it(rows):
 
 
 @settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(clean_rows(), st.randoms(), st.integers(1, 3))
 def test_neither_the_order_of_rows_nor_the_split_over_files_matters(tmp_path, rows, luck, files):

@@ -24,6 +24,7 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.lists import RankedLists, require_no_gaps
 from dualrank.data.log_parts import LogPart, LogParts
 from dualrank.errors import SettingsError
+from dualrank.progress import shows_progress
 
 SURE = 1e-6
 """No click is held to be more certain than this: one surprise must not cost infinitely much."""
@@ -96,6 +97,7 @@ class ClickModel(ABC):
         """What all pairs share, and the way there (`shared`, `climb`), whatever the log's size."""
         return self.fitted if self._by_part is None else self._by_part
 
+    @shows_progress("fitting a click model")
     def fit(self, log: ClickLog | Any) -> Self:
         """Read the parameters off a log, which may be a file, a data frame, or in shards.
 

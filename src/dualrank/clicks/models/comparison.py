@@ -19,6 +19,7 @@ from dualrank.clicks.models.registry import MODELS, click_model
 from dualrank.data.click_log import ClickLog
 from dualrank.data.log_parts import LogPart, LogParts
 from dualrank.errors import DataError, SettingsError
+from dualrank.progress import shows_progress
 from dualrank.sentences import listed
 from dualrank.showing.interval_rows import axes_of_rows
 
@@ -107,6 +108,7 @@ class ClickModelComparison(Sequence[Score]):
         return comparison_verdict(self.scores)
 
 
+@shows_progress("fitting click models")
 def compare_models(
     train: ClickLog | LogParts,
     test: ClickLog | LogParts | float = HELD_OUT,

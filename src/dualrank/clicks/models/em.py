@@ -11,6 +11,8 @@ import numpy as np
 
 from dualrank.clicks.models.counting import Floats, ratio
 from dualrank.errors import SettingsError
+from dualrank.pace import Heard
+from dualrank.progress import shows_progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +62,37 @@ class Climb:
     converged: bool = True
 
 
-def climb(step: Step, start: Parameters, settings: EM) -> tuple[Parameters, Climb]:
+class Way:
+    """How much of the way from the first gap to the tolerance is done, in percent."""
+
+    def __init__(self, tolerance: float, progress: Heard | None) -> None:
+        self._tolerance, self._progress = tolerance, progress
+        self._first, self._done = 0.0, 0.0
+
+    def report(self, gap: float) -> None:
+        """Tell of this gap, if it is the smallest so far."""
+        if self._progress is None or not self._tolerance < gap < np.inf:
+            return
+        self._first = max(self._first, gap)
+        if self._first > gap:
+            share = np.log(self._first / gap) / np.log(self._first / self._tolerance)
+            self._done = max(self._done, float(share))
+            self._progress(100 * self._done, 100)
+
+
+@shows_progress("EM")
+def climb(
+    step: Step, start: Parameters, settings: EM, *, progress: Heard | None = None
+) -> tuple[Parameters, Climb]:
     """Repeat `step`, which gives better parameters and the objective of those it was given.
 
     Two steps give the direction r = θ₁ − θ₀ and how fast it fades, v = θ₂ − 2 θ₁ + θ₀. With
     L = ‖r‖/‖v‖, about 1/(1 − rate), the leap is θ₀ + 2 L r + L² v; it is taken back where the
-    objective would fall. The gap to the top is about L times the last gain.
+    objective would fall. The gap to the top is about L times the last gain. It fades by about the
+    same share in every step, so that its logarithm tells `progress` how much of the way is done.
     """
     objective: list[float] = []
+    way = Way(settings.tolerance, progress)
     iterations, calm = 0, 0
     now = Parameters(list(start.pairs), start.shared)
     while iterations < settings.max_iterations:
@@ -86,7 +111,9 @@ def climb(step: Step, start: Parameters, settings: EM) -> tuple[Parameters, Clim
         now = two
         # Parameters of all pairs are large: nothing is kept of those that were passed.
         del one, two, leap
-        calm = calm + 1 if length * (value_of_one - value) < settings.tolerance else 0
+        gap = length * (value_of_one - value)
+        way.report(gap)
+        calm = calm + 1 if gap < settings.tolerance else 0
         if calm == 2:
             return now, Climb(tuple(objective), iterations, True)
     return now, Climb(tuple(objective), iterations, False)

@@ -14,6 +14,7 @@ from dualrank.data.letor.cache import LetorCache, cache_folders, folder_within
 from dualrank.data.letor.rules import WIDEST, Declared
 from dualrank.data.letor.source import SourceFile
 from dualrank.errors import DataError, SettingsError
+from dualrank.progress import shows_progress
 
 Progress = Callable[[int, int], None]
 
@@ -21,6 +22,7 @@ logger = logging.getLogger(__name__)
 _warned = False
 
 
+@shows_progress("reading LETOR text")
 def read_letor(
     path: str | os.PathLike[str],
     *,

@@ -28,10 +28,12 @@ from dualrank.data.log.saved import is_saved, read_saved
 from dualrank.data.log.ubi import Ubi
 from dualrank.data.shards.sharded_log import ShardedLog, is_sharded
 from dualrank.errors import DataError, SettingsError
+from dualrank.progress import shows_progress
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
+@shows_progress("reading the log")
 def read_log(
     log: Paths | Any,
     dataset: Dataset | Any | None = None,

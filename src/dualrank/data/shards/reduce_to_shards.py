@@ -28,12 +28,14 @@ from dualrank.data.shards.sharded_reduction import fetch_shards
 from dualrank.data.shards.splitting import write_shards
 from dualrank.data.shards.whole_shards import read_documents
 from dualrank.errors import DataError
+from dualrank.progress import shows_progress
 from dualrank.sentences import reason_of
 
 REDUCED = 0.7
 """Of all work, so much is done when the log is reduced, and shards can be fetched."""
 
 
+@shows_progress("reducing the log")
 def reduce_to_shards(
     log: Paths,
     out: str | os.PathLike[str],
