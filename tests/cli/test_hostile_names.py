@@ -11,7 +11,7 @@ import pytest
 from dualrank.cli.app import main
 from dualrank.cli.terminal import answer, one_bar
 from dualrank.report import Row, Table
-from dualrank.report.visible import visible
+from dualrank.showing.visible import visible
 
 NAMES = [
     "[red]", "[/x]", "[link=http://x.org]y", "[bold", "a\x1b[2J\x1b]0;title\x07", "b\rc", "d\ne",

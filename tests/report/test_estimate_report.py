@@ -14,7 +14,8 @@ from dualrank.decisions.support import Support
 from dualrank.propensity.propensity import Propensity
 from dualrank.report.estimate_report import estimate_sheet, write_estimate
 from dualrank.report.estimate_words import ends_kept
-from dualrank.report.interval_figure import Interval, interval_figure
+from dualrank.report.interval_figure import interval_figure
+from dualrank.showing.interval_rows import Interval
 
 HOSTILE = "<script>alert(1)</script>[red]\x1b[31m\u202e$x^$|a\nb"
 

@@ -18,7 +18,8 @@ from dualrank.report.figures import (
     sweep_figure,
 )
 from dualrank.report.results import Results
-from dualrank.report.theme import DARK, LIGHT, png, svg_file, svg_inline
+from dualrank.report.theme import png, svg_file, svg_inline
+from dualrank.showing.palette import DARK, LIGHT
 
 FIGURES = [propensity_figure, metric_figure, learning_curve_figure]
 

@@ -35,7 +35,7 @@ from dualrank.cli import (
 from dualrank.cli.options import add_command
 from dualrank.cli.wording import in_plain_words
 from dualrank.errors import DualrankError, StoppedError
-from dualrank.report.visible import visible
+from dualrank.showing.visible import visible
 from dualrank.version import __version__
 
 app = typer.Typer(

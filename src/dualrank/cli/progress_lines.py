@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from dualrank.report.visible import visible
+from dualrank.showing.visible import visible
 
 EVERY = 30.0
 """Seconds between two lines."""

@@ -16,7 +16,7 @@ import typer
 
 from dualrank.cli.progress_lines import progress_lines
 from dualrank.errors import StoppedError
-from dualrank.report.visible import visible
+from dualrank.showing.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from dualrank.data.catalogue import Catalogue
+from dualrank.data.click_log_card import click_log_card, draw_click_through
 from dualrank.data.dataset import Dataset
 from dualrank.data.lists import RankedLists
 from dualrank.data.log.reading_report import ReadingReport
 from dualrank.errors import DataError
+from dualrank.showing.axes import axes_for
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 PERIOD = "period"
 """The column that says in which part of the log's time a session was."""
@@ -63,6 +68,29 @@ class ClickLog:
             f"ClickLog({self.sessions} sessions, {len(self.lists)} lists, "
             f"{len(self.counts)} click patterns)"
         )
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks: how much the log holds, and clicks by position."""
+        return click_log_card(self)
+
+    def plot(self, ax: Axes | None = None, *, label: str = "all sessions", **style: Any) -> Axes:
+        """Draw click-through by position: the share of what was displayed there that was clicked.
+
+        It falls by what users examine and by what the ranker put first, and does not tell one from
+        the other. Parts come on one picture by giving the axes on, each with its `label`; `style`
+        goes to matplotlib. Needs matplotlib.
+
+        >>> from matplotlib.figure import Figure
+        >>> lists = RankedLists(np.array([[0, 1]]), np.array([0]))
+        >>> clicks = np.array([[True, False], [True, True]])
+        >>> log = ClickLog.from_clicks(lists, np.zeros(2, int), clicks, np.array([3, 1]))
+        >>> ax = log.plot(Figure().subplots())
+        >>> ax.lines[0].get_ydata().tolist()
+        [1.0, 0.25]
+        """
+        ax = axes_for(ax)
+        draw_click_through(ax, self, label, **style)
+        return ax
 
     @property
     def sessions(self) -> int:

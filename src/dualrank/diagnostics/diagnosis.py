@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from dualrank.clicks.models.counting import require_skips
 from dualrank.data.click_log import ClickLog
@@ -17,6 +17,7 @@ from dualrank.diagnostics.agreement import curves
 from dualrank.diagnostics.click_dependence import click_dependence
 from dualrank.diagnostics.confounding import confounding
 from dualrank.diagnostics.connectivity import connectivity
+from dualrank.diagnostics.diagnosis_card import curves_of, diagnosis_card, draw_points
 from dualrank.diagnostics.facts import LogFacts, Progress
 from dualrank.diagnostics.joint_learning import joint_learning
 from dualrank.diagnostics.leakage import leakage
@@ -30,6 +31,12 @@ from dualrank.diagnostics.trained_pair import TrainedPair
 from dualrank.diagnostics.trust import trust
 from dualrank.diagnostics.verdict import SWAPS, Verdict, judge
 from dualrank.errors import DataError
+from dualrank.propensity.curve_drawing import draw_side_by_side
+from dualrank.sentences import listed
+from dualrank.showing.axes import SIZE, axes_for, height_of_rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 POINTS: tuple[Callable[[LogFacts], Point], ...] = (
     connectivity,
@@ -60,6 +67,36 @@ class Diagnosis:
     points: tuple[Point, ...]
     looked_at: str | None = None
     """Of a log in shards that does not fit into memory, how much of it which points saw."""
+
+    def __repr__(self) -> str:
+        failed = f", failed: {listed(self.failed)}" if self.failed else ""
+        return f"Diagnosis({self.verdict}, {len(self.points)} points{failed})"
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks: the verdict, why, and what was found of every point."""
+        return diagnosis_card(self)
+
+    def plot(self, ax: Axes | None = None, what: Literal["points", "curves"] = "points") -> Axes:
+        """Draw how every point came out, or the examination `curves` that the log allows.
+
+        Curves have 95% intervals, and raw click-through beside them. Needs matplotlib.
+
+        >>> from matplotlib.figure import Figure
+        >>> point = Point("traffic", "good", {}, "No client stands out.")
+        >>> ax = Diagnosis("fit for joint learning", (), (point,)).plot(Figure().subplots())
+        >>> [label.get_text() for label in ax.get_yticklabels()]
+        ['traffic']
+        """
+        if what == "points":
+            ax = axes_for(ax, height=height_of_rows(len(self.points)))
+            draw_points(ax, self)
+            return ax
+        curves = curves_of(self)
+        if not curves:
+            raise DataError("the log allows no curve: " + self["curves"].meaning)
+        ax = axes_for(ax, height=1.25 * SIZE[1])
+        draw_side_by_side(ax, curves)
+        return ax
 
     def __getitem__(self, name: str) -> Point:
         """A point by its name."""

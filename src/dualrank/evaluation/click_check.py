@@ -61,6 +61,11 @@ class Lead:
         """Whether it is unlikely to be luck."""
         return self.in_errors > CLEAR
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether it is clearly none: the other ranker predicts better."""
+        return self.in_errors < -CLEAR
+
 
 class ClickCheck:
     """Held-out lists with their clicks, against which rankers are checked.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from dualrank.clicks.models.counting import require_skips
 from dualrank.data.click_log import ClickLog
@@ -18,12 +18,20 @@ from dualrank.learning.dual_estimate import check_refits, estimate_by_dual_learn
 from dualrank.learning.likelihood_estimate import estimate_by_likelihood
 from dualrank.learning.regression_em import estimate_by_regression_em
 from dualrank.propensity.bootstrap import RESAMPLES
+from dualrank.propensity.curve_drawing import draw_side_by_side
+from dualrank.propensity.curve_words import half_widths, short
 from dualrank.propensity.estimators import ESTIMATORS, Estimator, estimate, require_shuffled
 from dualrank.propensity.grouped_clicks import GroupedClicks
 from dualrank.propensity.grouped_parts import grouped_clicks
-from dualrank.propensity.propensity import Propensity
+from dualrank.propensity.propensity import SHOWN, Propensity
 from dualrank.rankers.ranker import RankerSettings
+from dualrank.sentences import counted, listed, start_of
 from dualrank.settings import TrainingSettings, settings_with
+from dualrank.showing.axes import SIZE, axes_for
+from dualrank.showing.card import card, grid, said
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 LIKELIHOODS = ("likelihood", "grounded")
 TRAINED = ("regression-em", "dla", *LIKELIHOODS)
@@ -38,6 +46,52 @@ class Estimates:
 
     found: dict[str, Propensity] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        refused = f"; refused: {listed(self.refused)}" if self.refused else ""
+        return f"Estimates({listed(self.found)}{refused})"
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks: examination by every method, and why others are missing."""
+        deepest = max((curve.depth for curve in self.found.values()), default=0)
+        columns = ("estimator", *(str(k + 1) for k in range(min(deepest, SHOWN))))
+        rows = [
+            (start_of(name), *_cells(curve, len(columns) - 1)) for name, curve in self.found.items()
+        ]
+        bounded = any(curve.high is not None for curve in self.found.values())
+        notes = [
+            "Examination relative to position 1"
+            + (", and how far its 95% interval reaches." if bounded else "."),
+            f"Positions {SHOWN + 1} to {deepest} are in .found." if deepest > SHOWN else "",
+            *(f"{start_of(name)}: not estimated, {why}." for name, why in self.refused.items()),
+        ]
+        return card(
+            "Estimates",
+            (counted(len(self.found), "curves"), f"{len(self.refused)} refused"),
+            grid(columns, rows) if rows else said("No method found a curve."),
+            said(*notes, aside=True),
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw all curves side by side with their intervals; needs matplotlib.
+
+        >>> from matplotlib.figure import Figure
+        >>> ax = Estimates({"pbm": Propensity.of([1, 0.5], "pbm")}).plot(Figure().subplots())
+        >>> ax.lines[0].get_ydata()
+        array([1. , 0.5])
+        """
+        if not self.found:
+            raise DataError(f"no curve was found; {listed(self.refused)} were refused")
+        ax = axes_for(ax, width=1.5 * SIZE[0], height=1.25 * SIZE[1])
+        draw_side_by_side(ax, self.found)
+        return ax
+
+
+def _cells(curve: Propensity, count: int) -> list[str]:
+    """Every position's examination and how far its interval reaches."""
+    widths = half_widths(curve) or [""] * curve.depth
+    known = [f"{short(e)} {w}".strip() for e, w in zip(curve.examination, widths, strict=True)]
+    return [*known[:count], *["–"] * (count - len(known))]
 
 
 def estimate_propensities(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,13 @@ from dualrank.data.inputs import rows_from
 from dualrank.data.scaling import Scaler
 from dualrank.errors import CheckpointError, DataError
 from dualrank.learning.memory import LISTS, Memory
+from dualrank.learning.model_card import (
+    draw_learned,
+    draw_training,
+    histories_of,
+    method_of,
+    model_card,
+)
 from dualrank.learning.model_files import (
     FORMAT,
     MANIFEST,
@@ -41,7 +48,11 @@ from dualrank.rankers.kinds import RANKERS
 from dualrank.rankers.network import Network, check_sizes
 from dualrank.rankers.ranker import Ranker, RankerSettings
 from dualrank.sentences import reason_of, shortened
+from dualrank.showing.axes import axes_for
 from dualrank.storage import atomic_file, sha256_of_file, write_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _DAMAGE = (
     *(DataError, ArithmeticError, AttributeError, LookupError),
@@ -66,6 +77,37 @@ class Model:
     """What the optimisers of ranker and belief hold beside what was learned, for `update`."""
     memory: Memory | None = None
     """Lists that it learned from, for `update`."""
+
+    def __repr__(self) -> str:
+        return f"Model({method_of(self)}, {self.kind}, {self.scaler.input_count} features)"
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks: what it is, its examination curve, and its lead."""
+        return model_card(self)
+
+    def plot(
+        self, ax: Axes | None = None, what: Literal["examination", "training"] | None = None
+    ) -> Axes:
+        """Draw the examination that it learned, or how it did on validation while in `training`.
+
+        Without `what`, the first of the two that the model has: some methods learn no examination.
+        Needs matplotlib.
+        """
+        histories = histories_of(self.training)
+        if what is None:
+            what = "training" if self.propensity is None and histories else "examination"
+        if what == "examination" and self.propensity is None:
+            raise DataError(f"a model of method {method_of(self)} has no examination to draw")
+        if what == "training" and not histories:
+            raise DataError(
+                "this model keeps no validation curve: nothing was held out to follow it"
+            )
+        ax = axes_for(ax)
+        if what == "examination":
+            draw_learned(ax, self)
+        else:
+            draw_training(ax, histories)
+        return ax
 
     def predict(self, data: Dataset | NDArray[np.floating] | Any) -> NDArray[np.float32]:
         """One score per document, in the order that they are given in; higher is better.

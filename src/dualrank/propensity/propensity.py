@@ -6,18 +6,26 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dualrank.errors import DataError
 from dualrank.evaluation.propensity_error import require_examination
-from dualrank.sentences import reason_of
+from dualrank.propensity.curve_words import half_widths, short
+from dualrank.sentences import counted, listed, reason_of, start_of
+from dualrank.showing.axes import axes_for
+from dualrank.showing.card import card, grid, said
 from dualrank.storage import parse_json, read_json, write_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 LEAST = 1e-300
 """The least relative examination that has an inverse."""
+SHOWN = 10
+"""Positions that a card or a line has room for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +85,53 @@ class Propensity:
             name: Propensity.of(curve["examination"], self.method, int(curve.get("sessions", 0)))
             for name, curve in self.details.get("contexts", {}).items()
         }
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{value:.3g}" for value in self.examination[:SHOWN])
+        more = ", …" if self.depth > SHOWN else ""
+        return f"Propensity({start_of(self.method)}, {self.depth} positions: {values}{more})"
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks: examination, intervals and weights by position."""
+        shown = range(min(self.depth, SHOWN))
+        rows = [("examination", *(short(self.examination[k]) for k in shown))]
+        if self.high is not None:
+            rows.append(("95% interval", *half_widths(self)[: len(shown)]))
+        rows.append(("weight of a click", *(f"{self.weights[k]:.3g}" for k in shown)))
+        if self.support is not None:
+            rows.append(("observations", *(f"{self.support[k]:,}" for k in shown)))
+        notes = []
+        if self.depth > SHOWN:
+            notes.append(f"Positions {SHOWN + 1} to {self.depth} are in .examination.")
+        if "ends" in self.details:
+            notes.append(f"Ends at position {self.depth}: {self.details['ends']}.")
+        if self.context is not None and self.details.get("contexts"):
+            names = listed(map(str, self.details["contexts"]))
+            notes.append(f"By {start_of(self.context)} (.by_context): {names}.")
+        sessions = counted(self.sessions, "sessions") if self.sessions else ""
+        columns = ("position", *(str(k + 1) for k in shown))
+        about = (start_of(self.method), sessions)
+        return card("Propensity", about, grid(columns, rows), said(*notes, aside=True))
+
+    def plot(self, ax: Axes | None = None, *, label: str | None = None, **style: Any) -> Axes:
+        """Draw examination by position, with its intervals where it has them.
+
+        Several curves come on one picture by giving the axes on: `other.plot(ax=curve.plot())`.
+        `label` is what the legend says, by default the method; `style` goes to matplotlib, such as
+        `color="black"`. Needs matplotlib.
+
+        >>> from matplotlib.figure import Figure
+        >>> curve = Propensity.of([0.68, 0.61, 0.48], method="eye tracking")
+        >>> ax = curve.plot(Figure().subplots())
+        >>> ax = Propensity.of([1, 0.9, 0.8]).plot(ax, label="a guess")
+        >>> [text.get_text() for text in ax.get_legend().get_texts()]
+        ['eye tracking', 'a guess']
+        """
+        from dualrank.propensity.curve_drawing import draw_examination
+
+        ax = axes_for(ax)
+        draw_examination(ax, self, self.method if label is None else label, **style)
+        return ax
 
     def to_json(self) -> str:
         """The Propensity JSON of the file contract."""

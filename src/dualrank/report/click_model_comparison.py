@@ -20,7 +20,7 @@ from dualrank.report.drawing import (
     write_at_right,
 )
 from dualrank.report.table import Cell, Row, Table, with_best
-from dualrank.report.theme import LIGHT
+from dualrank.showing.palette import LIGHT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

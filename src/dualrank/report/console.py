@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dualrank.report.visible import plain, visible
 from dualrank.sentences import counted
+from dualrank.showing.visible import plain, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

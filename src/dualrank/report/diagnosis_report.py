@@ -6,13 +6,10 @@ from functools import partial
 from pathlib import Path
 
 from dualrank.diagnostics.diagnosis import Diagnosis
-from dualrank.propensity.propensity import Propensity
+from dualrank.diagnostics.diagnosis_card import curves_of, verdict_sentence
 from dualrank.report.figures import estimates_figure
 from dualrank.report.sheet import Exhibit, Section, Sheet
 from dualrank.storage import write_text
-
-# The names under which the curves are known to the figure of estimates.
-_CURVES = {"raw": "click-through", "harvested": "harvest-all-pairs", "learned": "dla"}
 
 
 def diagnosis_sheet(diagnosis: Diagnosis, name: str) -> Sheet:
@@ -38,24 +35,9 @@ def write_diagnosis(diagnosis: Diagnosis, directory: Path, name: str) -> list[Pa
     return written
 
 
-def verdict_sentence(diagnosis: Diagnosis) -> str:
-    """The verdict as a sentence."""
-    return f"{diagnosis.verdict[0].upper()}{diagnosis.verdict[1:]}."
-
-
 def curves_exhibits(diagnosis: Diagnosis) -> tuple[Exhibit, ...]:
     """Examination by every method that the log allows, one figure at most."""
-    numbers = diagnosis["curves"].numbers
-    curves = {
-        method: Propensity(
-            numbers[name]["examination"],
-            method,
-            low=numbers[name]["low"],
-            high=numbers[name]["high"],
-        )
-        for name, method in _CURVES.items()
-        if name in numbers
-    }
+    curves = curves_of(diagnosis)
     if not curves:
         return ()
     caption = (

@@ -1,31 +1,29 @@
-"""What figures have in common: paper, type, titles, labels that keep apart."""
+"""What the figures of pages have in common: panels, and labels that keep apart."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dualrank.extras import require
-from dualrank.report.theme import LIGHT
+from dualrank.showing.axes import EDGE as EDGE
+from dualrank.showing.axes import LEGEND as LEGEND
+from dualrank.showing.axes import SIZE as SIZE
+from dualrank.showing.axes import TEXT as TEXT
+from dualrank.showing.axes import dress
+from dualrank.showing.axes import few_ticks as few_ticks
+from dualrank.showing.axes import name_rows as name_rows
+from dualrank.showing.axes import plain as plain
+from dualrank.showing.axes import title as title
+from dualrank.showing.axes import write_at_right as write_at_right
+from dualrank.showing.palette import LIGHT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-SIZE = (4.6, 3.1)
-TEXT = 9.5
-
-LEGEND: dict[str, Any] = {
-    "frameon": False,
-    "fontsize": TEXT,
-    "labelcolor": LIGHT["ink"],
-    "handlelength": 2.2,
-    "borderaxespad": 0.2,
-}
-EDGE: dict[str, Any] = {"mec": LIGHT["paper"], "mew": 1}
 
 
 def new_figure(
@@ -35,26 +33,13 @@ def new_figure(
     require("charts", "matplotlib")
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width * columns, height), layout="constrained")
+    figure = Figure(
+        figsize=(width * columns, height), layout="constrained", facecolor=LIGHT["paper"]
+    )
     axes = list(figure.subplots(1, columns, squeeze=False)[0])
     for ax in axes:
-        for side in ("top", "right", "left"):
-            ax.spines[side].set_visible(False)
-        ax.spines["bottom"].set_color(LIGHT["line"])
-        ax.tick_params(length=0, pad=5, colors=LIGHT["muted"], labelsize=TEXT)
-        ax.xaxis.label.set(color=LIGHT["muted"], fontsize=TEXT)
-        ax.grid(axis="y", color=LIGHT["line"], lw=0.8)
-        ax.set_axisbelow(True)
+        dress(ax)
     return figure, axes
-
-
-def title(ax: Axes, text: str, *, whole_figure: bool = False) -> None:
-    """Write what is shown above it, at the left."""
-    style: dict[str, Any] = {"color": LIGHT["ink"], "fontsize": TEXT + 1, "fontweight": "bold"}
-    if whole_figure:
-        ax.figure.suptitle(plain(text), x=0.01, ha="left", **style)
-    else:
-        ax.set_title(plain(text), loc="left", pad=10, **style)
 
 
 def label_ends(figure: Figure, ax: Axes, ends: Mapping[str, tuple[float, float, str]]) -> None:
@@ -79,43 +64,6 @@ def label_ends(figure: Figure, ax: Axes, ends: Mapping[str, tuple[float, float, 
             fontsize=TEXT,
             annotation_clip=False,
         )
-
-
-def name_rows(ax: Axes, labels: Sequence[str]) -> None:
-    """Write what stands on the rows 0, 1, … of a figure whose values go from left to right."""
-    ax.set_yticks(range(len(labels)), [plain(label) for label in labels])
-    ax.tick_params(axis="y", labelcolor=LIGHT["ink"])
-    ax.set_ylim(-0.6, len(labels) - 0.4)
-    ax.margins(x=0.06)
-    ax.grid(visible=False, axis="y")
-    ax.grid(axis="x", color=LIGHT["line"], lw=0.8)
-    ax.spines["bottom"].set_visible(False)
-
-
-def write_at_right(ax: Axes, y: float, text: str, *, bold: bool = False) -> None:
-    """Write the value of a row at the right edge."""
-    ax.annotate(
-        text,
-        (1.0, y),
-        xycoords=("axes fraction", "data"),
-        xytext=(4, 0),
-        textcoords="offset points",
-        va="center",
-        color=LIGHT["ink"],
-        fontsize=TEXT,
-        fontweight="bold" if bold else "normal",
-    )
-
-
-def few_ticks(ax: Axes, axis: Literal["x", "y"]) -> None:
-    """At most five."""
-    ax.locator_params(axis=axis, nbins=5)
-
-
-def plain(text: str) -> str:
-    """Text that fits next to a figure and that matplotlib does not take for mathematics."""
-    short = text if len(text) <= 44 else text[:40] + "…"
-    return short.replace("$", r"\$")
 
 
 def _apart(places: NDArray[np.float64], gap: float) -> NDArray[np.float64]:

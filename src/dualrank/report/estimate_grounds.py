@@ -11,10 +11,10 @@ from dualrank.decisions.verdict_of_estimate import HEAVY
 from dualrank.diagnostics.point import Point
 from dualrank.report.estimate_words import ends_kept, in_a_sentence
 from dualrank.report.figures import FEW, estimates_figure
-from dualrank.report.interval_figure import signed
 from dualrank.report.sheet import Exhibit, Section
 from dualrank.report.table import Row, Table
-from dualrank.report.visible import visible
+from dualrank.showing.interval_rows import signed
+from dualrank.showing.visible import visible
 
 SUPPORT = "What the log can tell"
 FEW_CLICKS = 100

@@ -18,11 +18,12 @@ from dualrank.report.estimate_words import (
     in_a_sentence,
     metric_terms,
 )
-from dualrank.report.interval_figure import Interval, interval_figure, signed
+from dualrank.report.interval_figure import interval_figure
 from dualrank.report.moves_table import moves_section
 from dualrank.report.sheet import Exhibit, Explanation, Section, Sheet
 from dualrank.report.table import Cell, Row, Table
 from dualrank.sentences import counted, listed
+from dualrank.showing.interval_rows import Interval, signed
 from dualrank.storage import write_text
 
 if TYPE_CHECKING:

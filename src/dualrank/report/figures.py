@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dualrank.propensity.curve_drawing import draw_side_by_side
 from dualrank.propensity.propensity import Propensity
 from dualrank.report.curves import (
     Curve,
@@ -43,7 +44,7 @@ from dualrank.report.labels import (
     swept_setting,
 )
 from dualrank.report.results import Results
-from dualrank.report.theme import LIGHT
+from dualrank.showing.palette import LIGHT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -198,50 +199,14 @@ def lines_figure(
 
 def estimates_figure(estimates: Mapping[str, Propensity]) -> Figure:
     """Estimates of examination side by side, each with its intervals."""
-    from matplotlib.ticker import LogLocator
-
     # Few of them have room in a panel that a phone can show.
     larger = 1.0 if len(estimates) <= FEW else 1.5
     figure, (ax,) = new_figure(1, height=1.25 * SIZE[1], width=larger * SIZE[0])
-    room = 0.5 / max(len(estimates), 1)
-    for number, (name, found) in enumerate(estimates.items()):
-        color, marker = _ESTIMATOR_LOOKS.get(name, ("ink", "h"))
-        # Side by side, so that intervals do not hide one another.
-        x = _positions(found.examination) + room * (number - (len(estimates) - 1) / 2)
-        spread = None
-        if found.low is not None and found.high is not None:
-            # An interval without bounds goes to both edges of the figure.
-            high = np.where(np.isfinite(found.high), found.high, 10 * found.examination)
-            low = np.where(np.isfinite(found.high), found.low, found.examination / 10)
-            spread = np.array([found.examination - low, high - found.examination])
-        look: dict[str, Any] = {"color": LIGHT[color], "marker": marker, "ms": 5, **EDGE}
-        ax.errorbar(x, found.examination, spread, lw=1.2, elinewidth=1.2, label=plain(name), **look)
-    every = np.concatenate([p.examination for p in estimates.values()])
-    ax.set_yscale("log")
-    ax.set_ylim(every.min() / 1.5, max(1.0, every.max()) * 1.5)
-    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    ax.minorticks_off()
-    ax.set_xlabel("position")
-    ax.set_xticks(_positions(max((p.examination for p in estimates.values()), key=len)))
-    title(ax, "Relative examination (log scale)")
-    ax.legend(loc="lower left", **LEGEND)
+    draw_side_by_side(ax, estimates)
     return figure
 
 
 FEW = 3
-
-_ESTIMATOR_LOOKS = {
-    "click-through": ("gray", "v"),
-    "randomisation": ("muted", "s"),
-    "pair-swaps": ("orange", "P"),
-    "harvest-pivot": ("sky", "^"),
-    "harvest-adjacent": ("green", "<"),
-    "harvest-all-pairs": ("blue", "D"),
-    "pbm": ("purple", "d"),
-    "regression-em": ("ink", "X"),
-    "dla": ("vermilion", "o"),
-}
 
 
 def method_line(

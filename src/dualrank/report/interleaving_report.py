@@ -16,8 +16,8 @@ from dualrank.report.drawing import few_ticks, new_figure, plain, title
 from dualrank.report.in_words import p_in_words
 from dualrank.report.sheet import Exhibit, Explanation, Section, Sheet
 from dualrank.report.table import Cell, Row, Table
-from dualrank.report.theme import LIGHT
 from dualrank.sentences import counted
+from dualrank.showing.palette import LIGHT
 from dualrank.storage import write_table, write_text
 
 if TYPE_CHECKING:

@@ -1,71 +1,23 @@
-"""Differences side by side, each a point with its interval, and a line where there is none."""
+"""Differences with their intervals, as a figure of a page."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dualrank.report.drawing import EDGE, name_rows, new_figure, title, write_at_right
-from dualrank.report.theme import LIGHT
-from dualrank.report.visible import visible
+from dualrank.report.drawing import new_figure, title
+from dualrank.showing.axes import height_of_rows
+from dualrank.showing.interval_rows import Interval, draw_intervals
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A difference under its label, from `low` to `high`; without numbers it stands as refused."""
-
-    label: str
-    value: float | None = None
-    low: float = 0.0
-    high: float = 0.0
-    strong: bool = False
-
-    @property
-    def look(self) -> tuple[str, str]:
-        """Colour and marker: what lies surely above zero, surely below, or on both sides."""
-        if self.low > 0:
-            return "green", "^"
-        return ("vermilion", "v") if self.high < 0 else ("gray", "o")
 
 
 def interval_figure(intervals: Sequence[Interval], heading: str) -> Figure | None:
     """The intervals in their order from above; None where there are none."""
     if not any(each.value is not None for each in intervals):
         return None
-    figure, (ax,) = new_figure(1, height=max(1.7, 0.9 + 0.34 * len(intervals)))
-    ax.axvline(0.0, color=LIGHT["ink"], lw=1, zorder=1)
-    upwards = list(reversed(intervals))
-    for y, each in enumerate(upwards):
-        if each.value is None:
-            write_at_right(ax, y, "refused")
-            continue
-        color, marker = each.look
-        width = 3.2 if each.strong else 2
-        ends = ([each.low, each.high], [y, y])
-        ax.plot(*ends, lw=width, zorder=3, color=LIGHT[color], solid_capstyle="round")
-        size = 9.5 if each.strong else 7
-        ax.plot([each.value], [y], marker, color=LIGHT[color], ms=size, zorder=4, **EDGE)
-        write_at_right(ax, y, signed(each.value), bold=each.strong)
-    name_rows(ax, [visible(each.label) for each in upwards])
-    for label, each in zip(ax.get_yticklabels(), upwards, strict=True):
-        label.set_fontweight("bold" if each.strong else "normal")
-        if each.value is None:
-            label.set_color(LIGHT["muted"])
-    ax.locator_params(axis="x", nbins=4)
-    ax.xaxis.set_major_formatter(lambda value, _: "0" if value == 0 else f"{value:+g}")
+    figure, (ax,) = new_figure(1, height=height_of_rows(len(intervals)))
+    draw_intervals(ax, intervals)
     title(ax, heading, whole_figure=True)
     return figure
-
-
-def signed(value: float, decimals: int = 4) -> str:
-    """A difference as people write it.
-
-    >>> signed(0.25), signed(-0.00051, 3), signed(0.0)
-    ('+0.2500', '−0.001', '0.0000')
-    """
-    text = f"{value:+.{decimals}f}".replace("-", "−")
-    return text if any(digit in "123456789" for digit in text) else text[1:]

@@ -7,9 +7,9 @@ from itertools import zip_longest
 
 from dualrank.decisions.moves import Move, Placed
 from dualrank.report.estimate_words import ends_kept
-from dualrank.report.interval_figure import signed
 from dualrank.report.sheet import Section
 from dualrank.report.table import Row, Table
+from dualrank.showing.interval_rows import signed
 
 SHOWN = 3
 NEW, OLD = "The new ranker shows", "The old one"

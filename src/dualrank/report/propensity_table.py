@@ -5,10 +5,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from dualrank.learning.estimates import Estimates
-from dualrank.propensity.propensity import Propensity
+from dualrank.propensity.curve_words import half_widths, short
 from dualrank.report.figures import estimates_figure
 from dualrank.report.sheet import Exhibit, write_exhibits
 from dualrank.report.table import Row, Table
@@ -21,11 +19,11 @@ def estimates_table(estimates: Estimates) -> Table:
     shown = min(max(p.depth for p in estimates.found.values()), POSITIONS)
     rows = []
     for method, found in estimates.found.items():
-        values = [_short(e) for e in found.examination[:shown]]
+        values = [short(e) for e in found.examination[:shown]]
         fewest = "" if found.support is None else f"{found.support.min():,}"
         rows.append(Row(method, (*values, *["–"] * (shown - len(values)), fewest)))
         if found.low is not None and found.high is not None:
-            widths = _half_widths(found)[:shown]
+            widths = half_widths(found)[:shown]
             rows.append(Row("", (*widths, *[""] * (shown + 1 - len(widths))), dim=True))
     columns = (*(str(position) for position in range(1, shown + 1)), "support")
     return Table(columns, tuple(rows), corner="estimator")
@@ -70,26 +68,3 @@ def write_estimates(estimates: Estimates, directory: Path) -> list[Path]:
         found.write(written[-1])
     draw = partial(estimates_figure, estimates.found)
     return written + write_exhibits([Exhibit("estimates", draw, "Relative examination")], directory)
-
-
-def _short(value: float) -> str:
-    """Four characters.
-
-    >>> [_short(value) for value in (1.0, 0.7116, 0.0042)]
-    ['1.00', '.712', '.004']
-    """
-    return f"{value:.2f}" if value >= 0.9995 else f"{value:.3f}"[1:]
-
-
-def _half_widths(found: Propensity) -> list[str]:
-    """How far the interval goes up, relative to the estimate; it goes as far down in ratio.
-
-    >>> curve = Propensity(np.ones(4), "x", high=np.array([1, 1.07, 2.5, np.inf]))
-    >>> _half_widths(curve)
-    ['', '±7%', '×2.5', '×∞']
-    """
-    if found.high is None:
-        return []
-    ratios = np.nan_to_num(found.high / found.examination, nan=np.inf, posinf=np.inf)
-    words = [f"±{r - 1:.0%}" if r < 1.5 else f"×{r:.2g}" for r in ratios]
-    return ["", *(word.replace("inf", "∞") for word in words[1:])]

@@ -26,7 +26,8 @@ from dualrank.extras import require
 from dualrank.report.in_words import described
 from dualrank.report.table import Table
 from dualrank.report.template import render
-from dualrank.report.theme import DARK, FONT, LIGHT, css_variables, png, svg_file, svg_inline
+from dualrank.report.theme import css_variables, png, svg_file, svg_inline
+from dualrank.showing.palette import DARK, FONT, LIGHT
 from dualrank.storage import atomic_file, write_text
 from dualrank.version import __version__
 

@@ -21,7 +21,7 @@ from dualrank.propensity.swap_plan import (
 from dualrank.report.drawing import EDGE, LEGEND, SIZE, TEXT, new_figure, title
 from dualrank.report.sheet import Exhibit, Explanation, Section, Sheet
 from dualrank.report.table import Row, Table
-from dualrank.report.theme import LIGHT
+from dualrank.showing.palette import LIGHT
 from dualrank.storage import write_text
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy as np
 
 from dualrank.certainty import LEVEL
 from dualrank.report.template import render
-from dualrank.report.visible import plain, visible
 from dualrank.sentences import counted
+from dualrank.showing.visible import plain, visible
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from dualrank.report.in_words import numbers_in_words
-from dualrank.report.visible import visible
+from dualrank.showing.visible import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment

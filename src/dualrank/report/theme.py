@@ -1,4 +1,4 @@
-"""One palette for figures and page, light and dark, and SVG that follows it.
+"""SVG that follows the palette of its reader, light or dark.
 
 Figures are drawn in the light colours. Afterwards each of these colours is a name: in a file,
 a style sheet inside the SVG exchanges them where the reader prefers dark; inside the page they
@@ -13,38 +13,11 @@ import io
 import re
 from typing import TYPE_CHECKING
 
+from dualrank.showing.palette import DARK, FONT
+from dualrank.showing.palette import LIGHT as LIGHT
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-# Okabe and Ito's colours, which stay apart for colour-blind readers; some a little darker
-# (light) or lighter (dark) than the originals, for contrast with the paper they stand on.
-LIGHT = {
-    "paper": "#ffffff",
-    "ink": "#1c2128",
-    "muted": "#5f6872",
-    "line": "#dfe3e8",
-    "blue": "#0072b2",
-    "vermilion": "#d55e00",
-    "green": "#008e68",
-    "purple": "#b85a92",
-    "orange": "#b87f00",
-    "sky": "#3b9bd4",
-    "gray": "#7d858e",
-}
-DARK = {
-    "paper": "#14181d",
-    "ink": "#e8ebee",
-    "muted": "#9aa4ae",
-    "line": "#2f363e",
-    "blue": "#56b4e9",
-    "vermilion": "#ff8f4d",
-    "green": "#2fc99b",
-    "purple": "#e592c4",
-    "orange": "#f0b93a",
-    "sky": "#9ad4f5",
-    "gray": "#959ea8",
-}
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif"
 
 
 def css_variables(palette: dict[str, str]) -> str:

@@ -6,20 +6,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from markupsafe import Markup
 
 from dualrank.data.log.reading_report import ReadingReport
 from dualrank.diagnostics.diagnosis import Diagnosis
+from dualrank.diagnostics.diagnosis_card import verdict_sentence
 from dualrank.diagnostics.verdict import UNSEEN
-from dualrank.evaluation.click_check import CLEAR, Lead
+from dualrank.evaluation.click_check import Lead
+from dualrank.learning.leads import leads_of
 from dualrank.learning.model import Model
-from dualrank.report.diagnosis_report import curves_exhibits, verdict_sentence
-from dualrank.report.drawing import EDGE, LEGEND, few_ticks, new_figure, plain, title
+from dualrank.learning.model_card import draw_learned, draw_training, histories_of
+from dualrank.report.diagnosis_report import curves_exhibits
+from dualrank.report.drawing import new_figure
 from dualrank.report.reading_tables import left_out_table
 from dualrank.report.sheet import Exhibit, Section, Sheet
 from dualrank.report.table import Cell, Row, Table
-from dualrank.report.theme import LIGHT
 from dualrank.sentences import counted
 from dualrank.storage import write_text
 
@@ -49,7 +50,6 @@ _ALONE = Markup(
 _ASK_DIAGNOSE = Markup(
     " <code>dualrank diagnose LOG</code> says whether the log can carry the correction at all."
 )
-_LOOKS = (("blue", "o"), ("vermilion", "s"), ("green", "^"), ("purple", "d"), ("orange", "P"))
 
 
 def write_training_report(
@@ -149,12 +149,12 @@ def _comparison(training: dict[str, Any]) -> list[str]:
     if "auto" in training:
         made = "Made of" if found.get("weights") else "Chosen among the candidates:"
         return [f"{made} {found['chosen']}.", _sentence(found["why"])]
-    leads = {name: Lead(**lead) for name, lead in found.get("leads", {}).items()}
+    leads = leads_of(training)
     if not leads:
         return ["The gain of the correction is unproven.", _sentence(found["why"])]
     lead = next(iter(leads.values()))
     size = f"{abs(lead.in_errors):.1f} standard errors over {counted(lead.queries, 'queries')}"
-    if lead.in_errors < -CLEAR:
+    if lead.is_behind:
         first = f"The naive twin does better than {method}, by {size}: the correction harms."
     elif lead.is_clear:
         first = f"{method} does better than its naive twin, by {size}."
@@ -181,10 +181,10 @@ def curves_of(model: Model) -> dict[str, list[float]]:
 
 def _parts_table(auto: dict[str, Any]) -> Table | None:
     """How far each candidate of auto is ahead of the naive ranker, and whether it is in the sum."""
-    weights, leads = auto.get("weights", {}), auto.get("leads", {})
+    weights, leads = auto.get("weights", {}), leads_of({"auto": auto})
     if not weights or not leads:
         return None
-    found = {"naive": Lead(0.0, 0.0, 0, 0)} | {name: Lead(**lead) for name, lead in leads.items()}
+    found = {"naive": Lead(0.0, 0.0, 0, 0)} | leads
     names = sorted(found, key=lambda name: found[name].gain)
     rows = [
         Row(name, (Cell(found[name].in_errors, decimals=1), _part(name, weights))) for name in names
@@ -217,7 +217,7 @@ def _exhibits(model: Model) -> tuple[Exhibit, ...]:
     return (
         Exhibit(
             "examination",
-            partial(examination_figure, curves_of(model)),
+            partial(examination_figure, model),
             "How likely users look at a position, relative to the first one.",
         ),
         Exhibit("learning", partial(learning_figure, model.training), learning),
@@ -234,46 +234,22 @@ def _curves_table(curves: dict[str, list[float]]) -> Table:
     return Table(columns, tuple(rows), corner="Relative to the first position")
 
 
-def examination_figure(curves: dict[str, list[float]]) -> Figure | None:
+def examination_figure(model: Model) -> Figure | None:
     """The curve, and those of the most frequent contexts."""
-    if not curves:
+    if model.propensity is None:
         return None
     figure, (ax,) = new_figure(1)
-    for (name, curve), (color, marker) in zip(curves.items(), _LOOKS, strict=False):
-        x = np.arange(1, len(curve) + 1)
-        ax.plot(
-            x, curve, color=LIGHT[color], marker=marker, lw=1.8, ms=5, label=plain(name), **EDGE
-        )
-    ax.set_ylim(0, None)
-    ax.set_xlabel("position")
-    ax.locator_params(axis="x", integer=True, nbins=10)
-    title(ax, "Examination, relative to position 1")
-    if len(curves) > 1:
-        ax.legend(loc="upper right", **LEGEND)
+    draw_learned(ax, model)
     return figure
 
 
 def learning_figure(training: dict[str, Any]) -> Figure | None:
     """The validation curve of the model and of its twin."""
-    # The history of a sum is that of its largest part.
-    weights = training.get("auto", {}).get("weights") or {str(training.get("method")): 1.0}
-    histories = {
-        next(iter(weights)): training.get("history"),
-        "naive twin": (training.get("twin") or {}).get("history"),
-    }
-    shown = {name: each for name, each in histories.items() if each and len(each["steps"]) > 1}
+    shown = histories_of(training)
     if not shown:
         return None
     figure, (ax,) = new_figure(1)
-    for (name, history), color in zip(shown.items(), ("blue", "green"), strict=False):
-        ax.plot(history["steps"], history["values"], color=LIGHT[color], lw=1.8, label=name)
-        ax.plot(
-            [history["best_step"]], [history["best_value"]], "o", color=LIGHT[color], ms=6, **EDGE
-        )
-    ax.set_xlabel("training steps")
-    few_ticks(ax, "x")
-    title(ax, "Validation (a dot: the ranker that was kept)")
-    ax.legend(loc="best", **LEGEND)
+    draw_training(ax, shown)
     return figure
 
 

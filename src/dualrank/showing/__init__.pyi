@@ -1,0 +1,11 @@
+from .axes import axes_for as axes_for
+from .card import card as card
+from .card import facts as facts
+from .card import grid as grid
+from .card import said as said
+from .interval_rows import Interval as Interval
+from .interval_rows import draw_intervals as draw_intervals
+from .palette import DARK as DARK
+from .palette import LIGHT as LIGHT
+from .position_curves import draw_curve as draw_curve
+from .visible import visible as visible
