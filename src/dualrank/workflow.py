@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dualrank.data.click_log import ClickLog
 from dualrank.data.dataset import Dataset
@@ -20,13 +20,16 @@ from dualrank.diagnostics.diagnosis import Diagnosis, diagnose
 from dualrank.diagnostics.leakage import warn_of_leakage
 from dualrank.diagnostics.trained_pair import TrainedPair
 from dualrank.errors import DataError, SettingsError
+from dualrank.evaluation.click_check import Lead
 from dualrank.learning.auto import IMITATION, fit_best
 from dualrank.learning.choice import NAIVE, choose
 from dualrank.learning.device import choose_device
 from dualrank.learning.fit import fit, require_alone
+from dualrank.learning.leads import draw_leads, leads_of
 from dualrank.learning.loop import Progress
 from dualrank.learning.material import Logged
 from dualrank.learning.model import Model
+from dualrank.learning.model_card import about_model, model_parts
 from dualrank.learning.plan import Plan
 from dualrank.learning.sharded.mapped_feedback import require_drawn
 from dualrank.learning.sharded.sharded_source import ShardedSource
@@ -34,7 +37,13 @@ from dualrank.learning.tensorboard import event_files, require_tensorboard
 from dualrank.learning.whole_source import WholeSource
 from dualrank.learning.workers import leads_torchrun, workers_of_torchrun
 from dualrank.report import training_verdict, write_training_report
+from dualrank.showing.card import card, said
+from dualrank.showing.interval_rows import axes_of_rows
+from dualrank.showing.visible import one_line
 from dualrank.storage import write_text, writing_alone
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Bars = Callable[[str], AbstractContextManager[Progress]]
 COMPARED = "twin"
@@ -55,6 +64,33 @@ class Training:
     diagnosis: Diagnosis | None = None
     is_written: bool = True
     """Whether this process wrote the files: of several workers, the first one does."""
+
+    def __repr__(self) -> str:
+        return f"Training({self.model!r}: {one_line(self.verdict[0], 200)})"
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks: whether the correction gained, and the model under it."""
+        judged = [] if self.diagnosis is None else [f"The log: {self.diagnosis.verdict}."]
+        parts = said(*self.verdict, *judged), *model_parts(self.model)
+        return card("Training", about_model(self.model), *parts)
+
+    @property
+    def leads(self) -> dict[str, Lead]:
+        """How far methods that were trained are ahead of no correction, where that was compared."""
+        return leads_of(self.model.training)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the leads over no correction with their intervals against zero.
+
+        A lead whose interval lies right of zero is a clear one, by the measure of the verdict.
+        Needs matplotlib.
+        """
+        leads = self.leads
+        if not leads:
+            raise DataError(f"there is no lead to draw. {' '.join(self.verdict)}")
+        ax = axes_of_rows(ax, len(leads))
+        draw_leads(ax, leads, str(self.model.training.get("method")))
+        return ax
 
     @property
     def verdict(self) -> list[str]:

@@ -7,7 +7,8 @@ import pytest
 from rich.console import Console
 
 from dualrank.clicks.models.comparison import Score
-from dualrank.report import comparison_figure, comparison_table, comparison_verdict, rank_table
+from dualrank.clicks.models.comparison_verdict import comparison_verdict
+from dualrank.report import comparison_figure, comparison_table, rank_table
 from dualrank.report.theme import svg_file
 
 

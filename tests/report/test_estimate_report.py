@@ -9,11 +9,11 @@ import pytest
 
 from dualrank.decisions.counterfactual import Counterfactual, Estimate
 from dualrank.decisions.curve_checks import Contradiction
+from dualrank.decisions.estimate_words import ends_kept
 from dualrank.decisions.moves import Move, Placed
 from dualrank.decisions.support import Support
 from dualrank.propensity.propensity import Propensity
 from dualrank.report.estimate_report import estimate_sheet, write_estimate
-from dualrank.report.estimate_words import ends_kept
 from dualrank.report.interval_figure import interval_figure
 from dualrank.showing.interval_rows import Interval
 

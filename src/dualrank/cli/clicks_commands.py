@@ -129,7 +129,6 @@ def compare(
     from dualrank.report import (
         comparison_figure,
         comparison_table,
-        comparison_verdict,
         rank_table,
         write_figure,
     )
@@ -148,7 +147,7 @@ def compare(
     if figure is not None:
         write_figure(comparison_figure(scores), figure)
     unfinished = [score.model for score in scores if not score.converged]
-    verdict = comparison_verdict(scores)
+    verdict = scores.verdict
     sizes = {"fitted_on": train.sessions, "judged_on": test.sessions}
     answer(
         as_json,

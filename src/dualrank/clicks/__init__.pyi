@@ -2,6 +2,8 @@ from .browsing import ByLastClick as ByLastClick
 from .browsing import Chain as Chain
 from .browsing import Independent as Independent
 from .models.click_model import ClickModel as ClickModel
+from .models.comparison import ClickModelComparison as ClickModelComparison
+from .models.comparison import compare_models as compare_models
 from .models.counting import pair_count as pair_count
 from .models.em import EM as EM
 from .models.em import Prior as Prior

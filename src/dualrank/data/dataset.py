@@ -13,6 +13,8 @@ from dualrank.data.catalogue import Catalogue
 from dualrank.data.feature_rows import FeatureRows
 from dualrank.data.frames import is_frame, to_table
 from dualrank.errors import DataError
+from dualrank.sentences import counted, listed, start_of
+from dualrank.showing.card import card, facts
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +154,20 @@ class Dataset:
             f"{self.document_count} document{'s' * (self.document_count != 1)}, "
             f"{n} feature{'s' * (n != 1)}, {grades})"
         )
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks: how much the data set holds, and what its features are called."""
+        lengths = self.lengths
+        each = f"{lengths.min():,} to {lengths.max():,} a query" if len(self) else ""
+        grades = {} if self.grades is None else {"grades": f"0 to {self.max_grade:g}"}
+        names = {} if self.feature_names is None else {"features": listed(self.feature_names)}
+        about = (
+            counted(len(self), "queries"),
+            counted(self.document_count, "documents"),
+            counted(self.feature_count, "features"),
+        )
+        known = {"from": start_of(self.source), "documents": each, **grades, **names}
+        return card("Dataset", about, facts(known))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

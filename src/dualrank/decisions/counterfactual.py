@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dualrank.decisions.curve_checks import Contradiction
+from dualrank.decisions.estimate_rows import By, counterfactual_card, draw_differences, rows_by
 from dualrank.decisions.estimates_of_value import DOUBLY_ROBUST
 from dualrank.decisions.moves import Move
 from dualrank.decisions.support import Support
 from dualrank.diagnostics.point import plain
+from dualrank.errors import DataError
 from dualrank.propensity.propensity import Propensity
+from dualrank.showing.interval_rows import axes_of_rows
+from dualrank.showing.visible import one_line
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from dualrank.decisions.verdict_of_estimate import Verdict
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,34 @@ class Counterfactual:
     """What kinds of events count for, where more than clicks do."""
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        verdict = self.verdict
+        return f"Counterfactual({verdict.decision}: {one_line(verdict.sentences[0], 200)})"
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks: the verdict, and the difference by estimator, metric and part."""
+        return counterfactual_card(self, tuple(self.verdict.sentences))
+
+    def plot(self, ax: Axes | None = None, by: By = "estimator") -> Axes:
+        """Draw the differences with their intervals against zero.
+
+        `by` the estimators of clicks, every "metric", or every "part" of the traffic. What the log
+        does not allow stands as refused. Needs matplotlib.
+        """
+        rows = rows_by(self, by)
+        if not any(each is not None for _, each in rows):
+            raise DataError(f"there is no estimate by {by} to draw")
+        ax = axes_of_rows(ax, len(rows))
+        draw_differences(ax, self, by)
+        return ax
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the new ranking is better, and why, in sentences."""
+        from dualrank.decisions.verdict_of_estimate import verdict_of
+
+        return verdict_of(self)
+
     @property
     def unit(self) -> str:
         """What a ranking earns in a session."""
@@ -87,9 +124,7 @@ class Counterfactual:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values for JSON, the verdict first."""
-        from dualrank.decisions.verdict_of_estimate import verdict_of
-
-        verdict = verdict_of(self)
+        verdict = self.verdict
         values: dict[str, Any] = plain(
             {
                 "verdict": verdict.decision,

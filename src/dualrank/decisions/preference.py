@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date, timedelta
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,14 @@ from dualrank.decisions.interleaving_log import InterleavedLog
 from dualrank.decisions.planned_looks import boundaries, looks_taken
 from dualrank.errors import SettingsError
 from dualrank.evaluation.significance import fisher_test
+from dualrank.sentences import counted, start_of
+from dualrank.showing.axes import title
+from dualrank.showing.card import card, grid, said
+from dualrank.showing.interval_rows import Interval, axes_of_rows, draw_intervals, signed
+from dualrank.showing.visible import one_line
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 LEAST = 50
 """Sessions that prefer somebody, below which there is no interval: means are not yet normal."""
@@ -122,6 +130,58 @@ class Comparison:
     until: int | None = None
     graded: bool = False
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Comparison({one_line(' '.join(self.verdict), 200)})"
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks: the verdict, and the preference of every pair of arms."""
+        rows = [
+            (
+                f"{start_of(pair.first)} – {start_of(pair.second)}",
+                signed(pair.mean),
+                "–"
+                if pair.low is None or pair.high is None
+                else f"{signed(pair.low)} to {signed(pair.high)}",
+                f"{pair.sessions:,}",
+            )
+            for pair in self.pairs
+        ]
+        about = (counted(self.sessions, "sessions"), counted(self.queries, "queries"))
+        columns = ("pair", f"{self.unit} a session", "interval", "sessions")
+        notes = (f"{note[0].upper()}{note[1:]}." for note in self.notes if note)
+        return card(
+            "Comparison",
+            about,
+            said(*self.verdict),
+            grid(columns, rows),
+            said(*notes, aside=True),
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the preference of every pair with its interval: right of zero for the first arm.
+
+        The intervals hold whenever one looks; a pair with too few sessions has none yet, and stands
+        as refused. Needs matplotlib.
+        """
+        ax = axes_of_rows(ax, len(self.pairs))
+        rows = [
+            Interval(label, pair.mean, pair.low, pair.high)
+            if pair.low is not None and pair.high is not None
+            else Interval(label)
+            for pair in self.pairs
+            for label in [f"{pair.first} – {pair.second}"]
+        ]
+        draw_intervals(ax, rows)
+        title(ax, f"Preference in {self.unit} a session")
+        return ax
+
+    @property
+    def verdict(self) -> list[str]:
+        """Which arm is better, how sure that is, or what would tell; in sentences."""
+        from dualrank.decisions.preference_words import verdict
+
+        return verdict(self)
 
     @property
     def unit(self) -> str:

@@ -31,11 +31,16 @@ from dualrank.propensity.corrected_click_through import corrected_click_through
 from dualrank.propensity.estimators import estimate
 from dualrank.propensity.pair_counts import PairCounts
 from dualrank.propensity.propensity import Propensity
+from dualrank.sentences import counted, start_of
+from dualrank.showing.card import card, grid, said
+from dualrank.showing.visible import one_line
 
 CLICKS = "clicks"
 """Relevance by corrected click-through; any other way is the label of a click model."""
 ESTIMATOR = "harvest-all-pairs"
 MIN_SESSIONS = 10
+FIRST = 5
+"""Pairs that a card shows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +60,42 @@ class Judgements:
     propensity: Propensity | None = None
 
     def __repr__(self) -> str:
-        return f"Judgements({len(self)} pairs of {self.queries} queries, by {self.by})"
+        return f"Judgements({len(self)} pairs of {self.queries} queries, by {one_line(self.by)})"
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks: how pairs were judged, how many have each grade, the first few."""
+        grades = np.bincount(self.table["grade"].to_numpy(), minlength=self.grades)
+        first = self.table.slice(0, FIRST).to_pylist()
+        rows = [
+            (
+                start_of(row["query_id"]),
+                start_of(row["doc_id"]),
+                f"{row['relevance']:.3f}",
+                f"{row['low']:.3f} to {row['high']:.3f}",
+                f"{row['sessions']:,}",
+                str(row["grade"]),
+            )
+            for row in first
+        ]
+        columns = ("query_id", "doc_id", "relevance", "95% interval", "sessions", "grade")
+        by = "corrected click-through" if self.by == CLICKS else start_of(self.by)
+        more = len(self) - len(first)
+        return card(
+            "Judgements",
+            (counted(len(self), "pairs"), counted(self.queries, "queries"), f"by {by}"),
+            grid(
+                ("grade", *map(str, range(len(grades)))),
+                [("pairs", *(f"{count:,}" for count in grades))],
+            ),
+            grid(columns, rows, words=(0, 1)),
+            said(f"… and {counted(more, 'more pairs')} in .table." if more else "", aside=True),
+            said(
+                f"{counted(self.left_out, 'pairs')} with too few sessions left out."
+                if self.left_out
+                else "",
+                aside=True,
+            ),
+        )
 
     def __len__(self) -> int:
         return int(self.table.num_rows)

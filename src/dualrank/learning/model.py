@@ -49,6 +49,7 @@ from dualrank.rankers.network import Network, check_sizes
 from dualrank.rankers.ranker import Ranker, RankerSettings
 from dualrank.sentences import reason_of, shortened
 from dualrank.showing.axes import axes_for
+from dualrank.showing.visible import one_line
 from dualrank.storage import atomic_file, sha256_of_file, write_text
 
 if TYPE_CHECKING:
@@ -79,7 +80,9 @@ class Model:
     """Lists that it learned from, for `update`."""
 
     def __repr__(self) -> str:
-        return f"Model({method_of(self)}, {self.kind}, {self.scaler.input_count} features)"
+        return (
+            f"Model({one_line(method_of(self))}, {self.kind}, {self.scaler.input_count} features)"
+        )
 
     def _repr_html_(self) -> str:
         """A card for notebooks: what it is, its examination curve, and its lead."""

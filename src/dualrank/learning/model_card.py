@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from dualrank.evaluation.click_check import Lead
 from dualrank.learning.leads import leads_of
 from dualrank.propensity.curve_drawing import draw_examination
@@ -30,8 +32,22 @@ def method_of(model: Model) -> str:
 
 def model_card(model: Model) -> str:
     """What the model is, how it was trained, its examination curve and its lead."""
+    try:
+        parts = model_parts(model)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        # How a model was trained is whatever its manifest says; a card is no place to refuse it.
+        parts = [said("What it says of its training is not as dualrank writes it.")]
+    return card("Model", about_model(model), *parts)
+
+
+def about_model(model: Model) -> tuple[str, ...]:
+    """What it is, in a few words."""
+    return method_of(model), model.kind, counted(model.scaler.input_count, "features")
+
+
+def model_parts(model: Model) -> list[Markup]:
+    """What a card says of a model below its title."""
     training = model.training
-    about = (method_of(model), model.kind, counted(model.scaler.input_count, "features"))
     history = training.get("history") or {}
     reading = training.get("reading") or {}
     sessions = reading.get("kept") or (model.propensity.sessions if model.propensity else 0)
@@ -50,7 +66,7 @@ def model_card(model: Model) -> str:
         columns = ("lead over no correction", "gain", "standard errors", "")
         parts.append(grid(columns, [_lead(*each) for each in leads.items()], words=(0, 3)))
     parts.append(said(*(f"Warning: {text}." for text in training.get("warnings", []))))
-    return card("Model", about, *parts)
+    return parts
 
 
 def draw_learned(ax: Axes, model: Model) -> None:

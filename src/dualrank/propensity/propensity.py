@@ -17,6 +17,7 @@ from dualrank.propensity.curve_words import half_widths, short
 from dualrank.sentences import counted, listed, reason_of, start_of
 from dualrank.showing.axes import axes_for
 from dualrank.showing.card import card, grid, said
+from dualrank.showing.visible import one_line
 from dualrank.storage import parse_json, read_json, write_text
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Propensity:
     def __repr__(self) -> str:
         values = ", ".join(f"{value:.3g}" for value in self.examination[:SHOWN])
         more = ", …" if self.depth > SHOWN else ""
-        return f"Propensity({start_of(self.method)}, {self.depth} positions: {values}{more})"
+        return f"Propensity({one_line(self.method)}, {self.depth} positions: {values}{more})"
 
     def _repr_html_(self) -> str:
         """A card for notebooks: examination, intervals and weights by position."""

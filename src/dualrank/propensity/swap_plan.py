@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dualrank.errors import DataError
+from dualrank.propensity.swap_plan_card import (
+    draw_precision,
+    drawn_designs,
+    swap_plan_card,
+)
+from dualrank.propensity.swap_words import as_percent, in_days, rounded
+from dualrank.showing.axes import SIZE, axes_for
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 DesignName = Literal["first with k", "neighbours", "full shuffles"]
 RoughCurve = Literal["harvested", "the worst"]
@@ -81,6 +93,25 @@ class SwapPlan:
     designs: tuple[PlannedDesign, ...]
     cut: str | None = None
 
+    def __repr__(self) -> str:
+        return f"SwapPlan({self.summary})"
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks: what to do, and every design with what it takes."""
+        return swap_plan_card(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the precision of the worst position against the clicks that users lose until then.
+
+        A line for each design, with a mark where its plan ends. Needs matplotlib.
+        """
+        drawn = drawn_designs(self)
+        if not drawn:
+            raise DataError(f"there is no cost to draw. {self.summary}")
+        ax = axes_for(ax, width=1.25 * SIZE[0], height=1.15 * SIZE[1])
+        draw_precision(ax, self, drawn)
+        return ax
+
     @property
     def recommended(self) -> PlannedDesign | None:
         """The design with the least product of sessions and clicks lost, if swaps are needed.
@@ -140,30 +171,3 @@ class SwapPlan:
             "sessions_per_day": self.sessions_per_day,
             "cut": self.cut,
         }
-
-
-def as_percent(share: float) -> str:
-    """A share as it would be typed.
-
-    >>> as_percent(0.1), as_percent(0.0004321), as_percent(10)
-    ('10%', '0.0432%', '1000%')
-    """
-    return f"{float(f'{100 * share:.3g}'):g}%"
-
-
-def rounded(count: float) -> str:
-    """A number of sessions, of which the first two digits are known.
-
-    >>> rounded(671_234), rounded(88)
-    ('670,000', '88')
-    """
-    return f"{float(f'{count:.2g}'):,.0f}"
-
-
-def in_days(days: float) -> str:
-    """A time in days, or hours.
-
-    >>> in_days(8.7), in_days(0.3), in_days(1.2)
-    ('9 days', '7 hours', '29 hours')
-    """
-    return f"{days:,.0f} days" if days >= 2 else f"{max(24 * days, 1):.0f} hours"

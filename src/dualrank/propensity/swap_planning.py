@@ -46,7 +46,8 @@ from dualrank.propensity.swap_designs import (
     shuffle_cost,
     shuffle_variances,
 )
-from dualrank.propensity.swap_plan import DesignName, PlannedDesign, SwapPlan, as_percent
+from dualrank.propensity.swap_plan import DesignName, PlannedDesign, SwapPlan
+from dualrank.propensity.swap_words import as_percent
 from dualrank.sentences import counted
 
 PRECISION, SHARE = 0.1, 0.05

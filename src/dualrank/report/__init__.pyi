@@ -1,6 +1,5 @@
 from .click_model_comparison import comparison_figure as comparison_figure
 from .click_model_comparison import comparison_table as comparison_table
-from .click_model_comparison import comparison_verdict as comparison_verdict
 from .click_model_comparison import parameter_tables as parameter_tables
 from .click_model_comparison import rank_table as rank_table
 from .console import Bars as Bars

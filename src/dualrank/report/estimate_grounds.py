@@ -6,10 +6,10 @@ from functools import partial
 
 from dualrank.certainty import SURELY
 from dualrank.decisions.counterfactual import Counterfactual
+from dualrank.decisions.estimate_words import ends_kept, in_a_sentence
 from dualrank.decisions.support import MOST_MISSING
 from dualrank.decisions.verdict_of_estimate import HEAVY
 from dualrank.diagnostics.point import Point
-from dualrank.report.estimate_words import ends_kept, in_a_sentence
 from dualrank.report.figures import FEW, estimates_figure
 from dualrank.report.sheet import Exhibit, Section
 from dualrank.report.table import Row, Table

@@ -9,30 +9,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualrank.decisions.counterfactual import Counterfactual, Estimate
-from dualrank.decisions.verdict_of_estimate import verdict_of
-from dualrank.report.estimate_grounds import SUPPORT, curve_section, support_section
-from dualrank.report.estimate_words import (
+from dualrank.decisions.estimate_rows import (
+    CLICKS,
+    COLUMNS,
+    By,
+    cells_of,
+    heading_by,
+    intervals_by,
+    metric_labels,
+    refusals,
+    rows_by,
+)
+from dualrank.decisions.estimate_words import (
     ESTIMATORS,
     ends_kept,
     estimator_label,
     in_a_sentence,
-    metric_terms,
 )
+from dualrank.report.estimate_grounds import SUPPORT, curve_section, support_section
 from dualrank.report.interval_figure import interval_figure
 from dualrank.report.moves_table import moves_section
 from dualrank.report.sheet import Exhibit, Explanation, Section, Sheet
-from dualrank.report.table import Cell, Row, Table
-from dualrank.sentences import counted, listed
-from dualrank.showing.interval_rows import Interval, signed
+from dualrank.report.table import Row, Table
+from dualrank.sentences import counted
 from dualrank.storage import write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-MAIN, CLICKS = "doubly-robust", "clicks"
+MAIN = "doubly-robust"
 WHERE, PARTS = "Where clicks fall", "Parts of the traffic"
 LONGEST_NAME = 60
-COLUMNS = ("Difference", "95% interval", "Relative", "New", "Old")
 
 
 def estimate_sheet(
@@ -46,10 +53,9 @@ def estimate_sheet(
 
     `typed` turns settings that a sentence names into what a reader would type.
     """
-    names = list(dict.fromkeys(each.metric for each in found.estimates))
-    metrics = metric_terms(names, weighed=found.events is not None)
+    metrics = metric_labels(found)
     value = metrics[CLICKS][0]
-    figure, by_metric = _by_metric(found, {name: label for name, (label, _) in metrics.items()})
+    figure, by_metric = _by_metric(found)
     sections = [
         _by_estimator(found, value, figure),
         by_metric,
@@ -77,7 +83,7 @@ def estimate_sheet(
                 f"examination {found.curve_source}",
             ]
         ),
-        verdict=tuple(typed(each) for each in verdict_of(found).sentences),
+        verdict=tuple(typed(each) for each in found.verdict.sentences),
         sections=tuple(each for each in sections if each is not None),
         explanations=_explanations(list(metrics.values()), found),
         settings=told,
@@ -102,104 +108,79 @@ def show_estimate(sheet: Sheet, console: Console, files: Sequence[Path] = ()) ->
     replace(sheet, verdict=(), sections=(first, *brief)).show(console, files)
 
 
-def _row(label: str, each: Estimate, *, strong: bool = False) -> Row:
-    relative = f"{signed(100 * each.difference / each.old, 1)}%" if each.old > 0 else "–"
-    cells: tuple[Cell | str, ...] = (
-        signed(each.difference),
-        f"{signed(each.low)} to {signed(each.high)}",
-        relative,
-        Cell(each.new, decimals=4),
-        Cell(each.old, decimals=4),
-    )
-    return Row(label, cells, strong=strong)
+def _row(label: str, each: Estimate | None) -> Row:
+    if each is None:
+        return Row(label, ("refused", None, None, None, None))
+    return Row(label, cells_of(each), strong=label == estimator_label(MAIN))
 
 
 def _table(rows: Sequence[Row], corner: str, remark: str = "") -> Table:
-    return Table(COLUMNS, tuple(rows), corner, main="Difference", remark=remark)
-
-
-def _interval(label: str, each: Estimate, *, strong: bool = False) -> Interval:
-    return Interval(label, each.difference, each.low, each.high, strong)
+    return Table(
+        tuple(name.capitalize() for name in COLUMNS),
+        tuple(rows),
+        corner,
+        main="Difference",
+        remark=remark,
+    )
 
 
 def _by_estimator(found: Counterfactual, value: str, metrics: Exhibit) -> Section:
-    by_name = {
-        each.estimator: each for each in found.estimates if each.metric == CLICKS and not each.part
-    }
-    shown = [name for name in (*ESTIMATORS, *by_name) if name in by_name or name in found.refused]
-    shown = list(dict.fromkeys(shown))
-    rows, intervals = [], []
-    for name in shown:
-        label, strong = estimator_label(name), name == MAIN
-        if name in by_name:
-            rows.append(_row(label, by_name[name], strong=strong))
-            intervals.append(_interval(label, by_name[name], strong=strong))
-        else:
-            rows.append(Row(label, ("refused", None, None, None, None)))
-            intervals.append(Interval(label))
+    rows = [_row(*each) for each in rows_by(found, "estimator")]
     caption = (
         f"New minus old in {in_a_sentence(value)}, with 95% intervals over queries. Right of the "
         "line the new ranker earns more. Estimators assume different things (see below); where "
         "they agree, only the curve, on which all stand, is left to doubt."
     )
-    heading = f"Difference in {in_a_sentence(value)}"
-    figure = Exhibit("estimators", partial(interval_figure, intervals, heading), caption)
+    figure, heading = (
+        _figure("estimators", found, "estimator", caption),
+        heading_by(found, "estimator"),
+    )
     return Section(
         heading,
         table=_table(rows, "Estimator"),
         file="table.md",
         exhibits=(figure, metrics),
-        note=_refusals(found.refused),
+        note=" ".join(refusals(found.refused)),
     )
 
 
-def _refusals(refused: Mapping[str, str]) -> str:
-    """Estimators that the log does not allow, by the reason."""
-    reasons: dict[str, list[str]] = {}
-    for name, why in refused.items():
-        reasons.setdefault(why, []).append(estimator_label(name))
-    return " ".join(f"Refused: {listed(names)}. {_sentence(why)}" for why, names in reasons.items())
+def _figure(name: str, found: Counterfactual, by: By, caption: str) -> Exhibit:
+    draw = partial(interval_figure, intervals_by(found, by), heading_by(found, by))
+    return Exhibit(name, draw, caption)
 
 
-def _by_metric(found: Counterfactual, labels: Mapping[str, str]) -> tuple[Exhibit, Section]:
+def _by_metric(found: Counterfactual) -> tuple[Exhibit, Section]:
     """The main estimate of every metric, as a figure and as a table."""
-    metrics = [
-        (labels[name], each)
-        for name in labels
-        for each in found.estimates
-        if (each.metric, each.estimator, each.part) == (name, MAIN, "")
-    ]
-    intervals = [_interval(*each) for each in metrics]
-    draw = partial(interval_figure, intervals, "Difference by metric, doubly robust")
     caption = (
         "The same by metrics that look at where clicks fall, all per session, by the doubly robust "
         "estimate."
     )
-    table = _table([_row(*each) for each in metrics], "Doubly robust, per session")
-    return Exhibit("metrics", draw, caption), Section(WHERE, table=table, file="table.md")
+    rows = [_row(*each) for each in rows_by(found, "metric")]
+    table = _table(rows, "Doubly robust, per session")
+    return _figure("metrics", found, "metric", caption), Section(
+        WHERE, table=table, file="table.md"
+    )
 
 
 def _by_part(found: Counterfactual, value: str) -> Section | None:
-    if not found.parts:
+    rows = [_row(*each) for each in rows_by(found, "part")]
+    if not rows:
         return None
-    parts = [(ends_kept(each.part, 40), each) for each in found.parts]
-    intervals = [_interval(*each) for each in parts]
     caption = (
         f"New minus old in {in_a_sentence(value)}, doubly robust. Head, middle and tail are "
         "the queries of a third of the sessions each, the most frequent first. What a document is "
         "worth is taken to be the same in every part."
     )
-    draw = partial(interval_figure, intervals, "Difference by part of the traffic")
     remark = (
         "One interval in twenty is wrong: of many parts, some look different by chance."
-        if len(parts) > 3
+        if len(rows) > 3
         else ""
     )
     return Section(
         PARTS,
-        table=_table([_row(*each) for each in parts], f"{value}, doubly robust", remark),
+        table=_table(rows, f"{value}, doubly robust", remark),
         file="table.md",
-        exhibits=(Exhibit("parts", draw, caption),),
+        exhibits=(_figure("parts", found, "part", caption),),
     )
 
 

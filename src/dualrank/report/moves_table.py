@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
+from dualrank.decisions.estimate_words import ends_kept
 from dualrank.decisions.moves import Move, Placed
-from dualrank.report.estimate_words import ends_kept
 from dualrank.report.sheet import Section
 from dualrank.report.table import Row, Table
 from dualrank.showing.interval_rows import signed

@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from dualrank.propensity.swap_plan import (
-    DesignName,
-    PlannedDesign,
-    SwapPlan,
-    as_percent,
-    in_days,
-    rounded,
-)
-from dualrank.report.drawing import EDGE, LEGEND, SIZE, TEXT, new_figure, title
+from dualrank.propensity.swap_plan import PlannedDesign, SwapPlan
+from dualrank.propensity.swap_plan_card import draw_precision, drawn_designs
+from dualrank.propensity.swap_words import as_percent, in_days, rounded
+from dualrank.report.drawing import SIZE, new_figure
 from dualrank.report.sheet import Exhibit, Explanation, Section, Sheet
 from dualrank.report.table import Row, Table
-from dualrank.showing.palette import LIGHT
 from dualrank.storage import write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_LOOKS: Mapping[DesignName, tuple[str, str]] = {
-    "first with k": ("blue", "o"),
-    "neighbours": ("green", "<"),
-    "full shuffles": ("vermilion", "s"),
-}
-# How far the lines of the figure go, in multiples of the sessions planned.
-_BEFORE, _BEYOND = 1 / 30, 4.0
 
 
 def swap_plan_sheet(plan: SwapPlan, name: str, command: str = "") -> Sheet:
@@ -100,44 +83,11 @@ def designs_table(plan: SwapPlan) -> Table:
 
 def precision_figure(plan: SwapPlan) -> Figure | None:
     """Precision of the worst position against clicks lost, a line for each design that ends."""
-    from matplotlib.ticker import LogLocator
-
-    drawn = [design for design in plan.designs if design.ends and design.lost > 0]
+    drawn = drawn_designs(plan)
     if not drawn:
         return None
     figure, (ax,) = new_figure(1, height=1.15 * SIZE[1], width=1.25 * SIZE[0])
-    ax.axhline(plan.precision, color=LIGHT["muted"], lw=1, ls=(0, (2, 3)), zorder=1)
-    ax.annotate(
-        f"wanted: ±{as_percent(plan.precision)}",
-        (0.0, plan.precision),
-        xycoords=("axes fraction", "data"),
-        xytext=(2, 4),
-        textcoords="offset points",
-        color=LIGHT["muted"],
-        fontsize=TEXT - 0.5,
-    )
-    for design in drawn:
-        color, marker = _LOOKS[design.name]
-        sessions = design.sessions * np.geomspace(_BEFORE, _BEYOND, 60)
-        reached = np.array([design.after(n) for n in sessions])
-        seen = reached < 10 * plan.precision
-        lost = sessions * design.lost / design.sessions
-        ax.plot(lost[seen], reached[seen], color=LIGHT[color], lw=1.8, zorder=2)
-        label = f"{design.name}: {rounded(design.sessions)} sessions"
-        at = [design.lost], [plan.precision]
-        ax.plot(*at, marker, color=LIGHT[color], ms=8, label=label, zorder=3, ls="", **EDGE)
-    for scale, axis in ((ax.set_xscale, ax.xaxis), (ax.set_yscale, ax.yaxis)):
-        scale("log")
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    ax.minorticks_off()
-    ax.yaxis.set_major_formatter(lambda value, _: f"±{as_percent(value)}")
-    ax.xaxis.set_major_locator(LogLocator())
-    ax.xaxis.set_major_formatter(
-        lambda value, _: f"{value:,.4g}" if value < 1e4 else f"{value:,.0f}"
-    )
-    ax.set_xlabel("clicks lost in all" + " (at most)" * plan.costs_at_most)
-    title(ax, "Precision of the curve at its worst position")
-    ax.legend(loc="upper right", **{**LEGEND, "fontsize": TEXT - 0.5, "handlelength": 1.2})
+    draw_precision(ax, plan, drawn)
     return figure
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from dualrank.certainty import LEVEL
 from dualrank.report.template import render
 from dualrank.sentences import counted
+from dualrank.showing.card import bolder, card, grid, said
 from dualrank.showing.visible import plain, visible
 
 if TYPE_CHECKING:
@@ -159,6 +160,20 @@ class Table:
     def html(self) -> Markup:
         """An HTML table; everything that comes from outside is escaped."""
         return render("table.html", table=self)
+
+    def _repr_html_(self) -> str:
+        """The table for notebooks, light or dark, with its note."""
+        texts = [
+            [row.label, *(_shown(cell) + _mark(cell) for cell in row.cells)] for row in self.rows
+        ]
+        bold = [[row.strong, *map(_is_best, row.cells)] for row in self.rows]
+        rows = [
+            [bolder(text) if is_bold else text for text, is_bold in zip(*each, strict=True)]
+            for each in zip(texts, bold, strict=True)
+        ]
+        columns = (self.corner, *self.columns)
+        words = {0, *(number for number, name in enumerate(columns) if name in self.words)}
+        return card("", (), grid(columns, rows, words=words), said(self.note, aside=True))
 
     def rich(self, width: int) -> RichTable:
         """A table for a terminal of this width, narrower or with fewer columns where it must be.

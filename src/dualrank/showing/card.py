@@ -27,8 +27,9 @@ MOST_ROWS = 60
 _CARD = Markup(
     '<div style="font-size:.92em;line-height:1.45;border:{line};border-radius:6px;'
     'padding:.6em .9em;margin:.3em 0;display:inline-block;max-width:100%;box-sizing:border-box">'
-    '<div style="font-weight:600">{title}{about}</div>{parts}</div>'
+    "{head}{parts}</div>"
 )
+_TITLE = Markup('<div style="font-weight:600">{}{}</div>')
 _ABOUT = Markup('<span style="font-weight:400;opacity:.75"> · {}</span>')
 _SAID = Markup('<div style="margin:.3em 0;max-width:60em{more}">{text}</div>')
 _TABLE = Markup(
@@ -43,20 +44,15 @@ _MARK = Markup('<span style="color:{}" aria-hidden="true">●</span> {}')
 
 def card(title: str, about: Iterable[str] = (), *parts: Markup) -> str:
     """A card: its title, what is known `about` the object on one line, and what stands below."""
-    known = "".join(_ABOUT.format(_text(each)) for each in about if each)
-    return str(
-        _CARD.format(
-            line=LINE, title=_text(title), about=Markup(known), parts=Markup("").join(parts)
-        )
-    )
+    known = Markup("").join(_ABOUT.format(_text(each)) for each in about if each)
+    head = _TITLE.format(_text(title), known) if title or known else Markup("")
+    return str(_CARD.format(line=LINE, head=head, parts=Markup("").join(parts)))
 
 
 def said(*sentences: str, aside: bool = False) -> Markup:
     """Sentences, one under the other; what is said `aside` is smaller and paler."""
     more = Markup(";opacity:.75;font-size:.93em") if aside else Markup("")
-    return Markup("").join(
-        Markup(str(_SAID.format(more=more, text=_text(each)))) for each in sentences if each
-    )
+    return Markup("").join(_SAID.format(more=more, text=_text(each)) for each in sentences if each)
 
 
 def facts(known: Mapping[str, str | Markup]) -> Markup:
@@ -99,6 +95,11 @@ def grid(
 def marked(kind: str, word: str) -> Markup:
     """A word beside the mark of its kind, one of `MARKS`."""
     return _MARK.format(MARKS.get(kind, MARKS["none"]), _text(word))
+
+
+def bolder(text: str) -> Markup:
+    """Text that is meant to be seen first."""
+    return Markup("<b>{}</b>").format(_text(text))
 
 
 def _cell(tag: str, content: str | Markup, is_word: bool, weight: str) -> Markup:

@@ -6,11 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dualrank.showing.axes import edge, name_rows, palette_of, write_at_right
+from dualrank.showing.axes import (
+    axes_for,
+    edge,
+    height_of_rows,
+    name_rows,
+    palette_of,
+    write_at_right,
+)
 from dualrank.showing.visible import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+WIDTH = 6.2
+"""Labels stand at the left and values at the right of what is drawn."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +33,8 @@ class Interval:
     low: float = 0.0
     high: float = 0.0
     strong: bool = False
+    says: str = ""
+    """What stands at the right, if not the difference itself."""
 
     @property
     def look(self) -> tuple[str, str]:
@@ -46,14 +59,23 @@ def draw_intervals(ax: Axes, intervals: Sequence[Interval], decimals: int = 4) -
         ax.plot(*ends, lw=width, zorder=3, color=colors[color], solid_capstyle="round")
         size = 9.5 if each.strong else 7
         ax.plot([each.value], [y], marker, color=colors[color], ms=size, zorder=4, **edge(ax))
-        write_at_right(ax, y, signed(each.value, decimals), bold=each.strong)
+        write_at_right(ax, y, each.says or signed(each.value, decimals), bold=each.strong)
     name_rows(ax, [visible(each.label) for each in upwards])
     for label, each in zip(ax.get_yticklabels(), upwards, strict=True):
         label.set_fontweight("bold" if each.strong else "normal")
         if each.value is None:
             label.set_color(colors["muted"])
     ax.locator_params(axis="x", nbins=4)
-    ax.xaxis.set_major_formatter(lambda value, _: "0" if value == 0 else f"{value:+g}")
+    ax.xaxis.set_major_formatter(lambda value, _: _tick(value))
+
+
+def axes_of_rows(ax: Axes | None, count: int) -> Axes:
+    """The axes that were given, or new ones with room for so many rows."""
+    return axes_for(ax, width=WIDTH, height=height_of_rows(count))
+
+
+def _tick(value: float) -> str:
+    return "0" if value == 0 else f"{value:+g}".replace("-", "−")
 
 
 def signed(value: float, decimals: int = 4) -> str:

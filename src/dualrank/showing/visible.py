@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from dualrank.sentences import LONGEST_VALUE, start_of
+
 if TYPE_CHECKING:
     from rich.text import Text
 
@@ -27,6 +29,15 @@ def visible(text: str) -> str:
     shoes\x1b[31m\n[red]\u202e
     """
     return _NOT_TEXT.sub(_written_out, text)
+
+
+def one_line(text: str, longest: int = LONGEST_VALUE) -> str:
+    r"""Text of the data on one line of a `repr`: visible, the end of a long one left out.
+
+    >>> print(one_line("shoes\x1b[31m\nand more", longest=12))
+    shoes\x1b[31m and…
+    """
+    return visible(start_of(text, longest))
 
 
 def plain(text: str, style: str = "") -> Text:

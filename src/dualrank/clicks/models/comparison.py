@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from dualrank.clicks.models.click_model import ClickModel, Perplexity
+from dualrank.clicks.models.comparison_card import comparison_card, draw_scores
+from dualrank.clicks.models.comparison_verdict import comparison_verdict
 from dualrank.clicks.models.counting import Floats
 from dualrank.clicks.models.em import EM, Prior
 from dualrank.clicks.models.kept_counts import MOST_BYTES, KeptCounts
@@ -17,8 +19,15 @@ from dualrank.clicks.models.registry import MODELS, click_model
 from dualrank.data.click_log import ClickLog
 from dualrank.data.log_parts import LogPart, LogParts
 from dualrank.errors import DataError, SettingsError
+from dualrank.sentences import listed
+from dualrank.showing.interval_rows import axes_of_rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FEWEST_QUERIES = 20
+HELD_OUT = 0.25
+"""The share of sessions to judge by, where no other is asked for."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +56,84 @@ class Score:
     shared: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class ClickModelComparison(Sequence[Score]):
+    """The scores of click models that were fitted and judged on the same sessions.
+
+    `fitted_on` and `judged_on` are how many sessions those were.
+    """
+
+    scores: tuple[Score, ...]
+    fitted_on: int
+    judged_on: int
+
+    def __repr__(self) -> str:
+        names = listed(score.model for score in self.ranked)
+        return f"ClickModelComparison({names}, best first, on {self.judged_on} sessions)"
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks: the verdict, and every model's scores, best first."""
+        return comparison_card(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw how far every model is behind the best in log-likelihood, with its interval.
+
+        The intervals hold together, so that a model whose interval reaches zero is not clearly
+        behind. A model far below the others is drawn at the edge. Needs matplotlib.
+        """
+        ax = axes_of_rows(ax, len(self))
+        draw_scores(ax, self.ranked)
+        return ax
+
+    @overload
+    def __getitem__(self, index: int) -> Score: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Score, ...]: ...
+    def __getitem__(self, index: int | slice) -> Score | tuple[Score, ...]:
+        """Scores in the order in which the models were asked for."""
+        return self.scores[index]
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    @property
+    def ranked(self) -> list[Score]:
+        """The scores, best first."""
+        return sorted(self.scores, key=lambda score: -score.log_likelihood)
+
+    @property
+    def verdict(self) -> list[str]:
+        """Which model predicts best, how sure that is, and what to learn with; in sentences."""
+        return comparison_verdict(self.scores)
+
+
 def compare_models(
     train: ClickLog | LogParts,
-    test: ClickLog | LogParts,
+    test: ClickLog | LogParts | float = HELD_OUT,
     models: Sequence[str | type[ClickModel]] = tuple(MODELS),
     *,
     prior: Prior | None = None,
     em: EM | None = None,
+    seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
-) -> list[Score]:
-    """Fit every model on `train` and judge it on `test`, which may be another log."""
+) -> ClickModelComparison:
+    """Fit every model on `train` and judge it on `test`.
+
+    `test` may be another log, or the share of the sessions of `train` that is held out to judge by,
+    drawn by `seed`.
+
+    >>> from dualrank.clicks import PositionBasedUser, sample_log
+    >>> from dualrank.data.dataset import Dataset
+    >>> from dualrank.data.lists import RankedLists
+    >>> data = Dataset.from_arrays([[0.0]] * 2, qid=[1, 1], grades=[1, 0])
+    >>> lists = RankedLists(np.array([[0, 1], [1, 0]]), np.array([0, 0]))
+    >>> log = sample_log(data, lists, PositionBasedUser(), 2_000)
+    >>> compare_models(log, models=["random-ctr", "pbm"])
+    ClickModelComparison(pbm, random-ctr, best first, on 514 sessions)
+    """
     unfitted = [click_model(model, prior, em) for model in models]
+    if isinstance(test, int | float):
+        train, test = hold_out(train, test, seed)
     train, test = LogParts.of(train), LogParts.of(test)
     scores = []
     likelihoods = list[Sequence[_OfRows]]()
@@ -92,10 +168,11 @@ def compare_models(
         )
     best = likelihoods[max(range(len(scores)), key=lambda i: scores[i].log_likelihood)]
     compared = (_mean_difference(best, each, test) for each in likelihoods)
-    return [
+    judged = (
         replace(score, behind=behind, behind_error=error)
         for score, (behind, error) in zip(scores, compared, strict=True)
-    ]
+    )
+    return ClickModelComparison(tuple(judged), train.sessions, test.sessions)
 
 
 @dataclass(frozen=True, eq=False)

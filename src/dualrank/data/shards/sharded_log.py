@@ -24,7 +24,8 @@ from dualrank.data.log.saved_rows import log_of, one_table
 from dualrank.data.memory_limits import require_memory
 from dualrank.data.shards.shard import LOG, Shard, WrittenFile
 from dualrank.errors import DataError
-from dualrank.sentences import reason_of, shortened
+from dualrank.sentences import counted, listed, reason_of, shortened, start_of
+from dualrank.showing.card import card, facts
 from dualrank.storage import read_json
 
 MANIFEST = "shards.json"
@@ -80,6 +81,25 @@ class ShardedLog:
 
     def __repr__(self) -> str:
         return f"ShardedLog({len(self.shards)} shards, {self.sessions} sessions)"
+
+    def _repr_html_(self) -> str:
+        """A card for notebooks: how much the shards hold, without reading them."""
+        about = (
+            counted(self.sessions, "sessions"),
+            counted(self.lists, "distinct lists"),
+            counted(len(self.shards), "shards"),
+        )
+        columns = {start_of(name): listed(values) for name, values in self.columns.items()}
+        features = f"{self.feature_count:,}" if self.feature_count is not None else "none"
+        known = {
+            "folder": start_of(str(self.folder)),
+            "positions": str(self.depth),
+            "documents": f"{self.documents:,}",
+            "features": features,
+            **columns,
+            "events": listed(self.events) if self.events else "",
+        }
+        return card("ShardedLog", about, facts(known))
 
     @property
     def sessions(self) -> int:
