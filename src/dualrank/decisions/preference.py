@@ -28,12 +28,10 @@ from dualrank.certainty import LEVEL
 from dualrank.decisions.always_valid import TIGHTEST, always_valid_radius
 from dualrank.decisions.interleaving_log import InterleavedLog
 from dualrank.decisions.planned_looks import boundaries, looks_taken
+from dualrank.decisions.preference_card import comparison_card, draw_preferences
 from dualrank.errors import SettingsError
 from dualrank.evaluation.significance import fisher_test
-from dualrank.sentences import counted, start_of
-from dualrank.showing.axes import title
-from dualrank.showing.card import card, grid, said
-from dualrank.showing.interval_rows import Interval, axes_of_rows, draw_intervals, signed
+from dualrank.showing.interval_rows import axes_of_rows
 from dualrank.showing.visible import one_line
 
 if TYPE_CHECKING:
@@ -136,27 +134,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """A card for notebooks: the verdict, and the preference of every pair of arms."""
-        rows = [
-            (
-                f"{start_of(pair.first)} – {start_of(pair.second)}",
-                signed(pair.mean),
-                "–"
-                if pair.low is None or pair.high is None
-                else f"{signed(pair.low)} to {signed(pair.high)}",
-                f"{pair.sessions:,}",
-            )
-            for pair in self.pairs
-        ]
-        about = (counted(self.sessions, "sessions"), counted(self.queries, "queries"))
-        columns = ("pair", f"{self.unit} a session", "interval", "sessions")
-        notes = (f"{note[0].upper()}{note[1:]}." for note in self.notes if note)
-        return card(
-            "Comparison",
-            about,
-            said(*self.verdict),
-            grid(columns, rows),
-            said(*notes, aside=True),
-        )
+        return comparison_card(self)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the preference of every pair with its interval: right of zero for the first arm.
@@ -165,15 +143,7 @@ class Comparison:
         as refused. Needs matplotlib.
         """
         ax = axes_of_rows(ax, len(self.pairs))
-        rows = [
-            Interval(label, pair.mean, pair.low, pair.high)
-            if pair.low is not None and pair.high is not None
-            else Interval(label)
-            for pair in self.pairs
-            for label in [f"{pair.first} – {pair.second}"]
-        ]
-        draw_intervals(ax, rows)
-        title(ax, f"Preference in {self.unit} a session")
+        draw_preferences(ax, self)
         return ax
 
     @property

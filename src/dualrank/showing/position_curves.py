@@ -55,7 +55,7 @@ def draw_curve(
         # An interval without bounds goes beyond the axes on both sides.
         low = np.where(bounded, low, values / 10)
         high = np.where(bounded, high, 10 * values)
-        ax.vlines(x, low, high, color=line.get_color(), lw=2, zorder=line.get_zorder())
+        ax.vlines(x, low, high, color=line.get_color(), lw=2, zorder=line.get_zorder() - 0.1)
 
 
 def finish_curves(ax: Axes, heading: str, *, loc: str = "upper right") -> None:

@@ -35,7 +35,7 @@ def one_line(text: str, longest: int = LONGEST_VALUE) -> str:
     r"""Text of the data on one line of a `repr`: visible, the end of a long one left out.
 
     >>> print(one_line("shoes\x1b[31m\nand more", longest=12))
-    shoes\x1b[31m and…
+    shoes\x1b[31m a…
     """
     return visible(start_of(text, longest))
 

@@ -129,7 +129,7 @@ def compare_models(
     >>> lists = RankedLists(np.array([[0, 1], [1, 0]]), np.array([0, 0]))
     >>> log = sample_log(data, lists, PositionBasedUser(), 2_000)
     >>> compare_models(log, models=["random-ctr", "pbm"])
-    ClickModelComparison(pbm, random-ctr, best first, on 514 sessions)
+    ClickModelComparison(pbm, random-ctr, best first, on 496 sessions)
     """
     unfitted = [click_model(model, prior, em) for model in models]
     if isinstance(test, int | float):
