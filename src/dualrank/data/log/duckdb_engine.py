@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
@@ -77,9 +77,6 @@ class DuckDBEngine:
             "preserve_insertion_order": "false",
             "arrow_large_buffer_size": "true",
             "TimeZone": "'UTC'",
-            # It shows how far a query is, and prints it where it believes itself in a terminal.
-            "enable_progress_bar": "true",
-            "enable_progress_bar_print": "false",
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
             "allowed_paths": self.texts(list(self._given.values())),
@@ -87,8 +84,17 @@ class DuckDBEngine:
         }
         if threads is not None:
             settings["threads"] = str(threads)
+        self._count_progress()
         for name, value in {**settings, "lock_configuration": "true"}.items():
             self.connection.execute(f"SET {name} = {value}")
+
+    def _count_progress(self) -> None:
+        """Let DuckDB count how far a query is, and print nothing of it."""
+        # It prints where it believes itself in a terminal. In a notebook it refuses both unless
+        # ipywidgets is there; only the ends of queries are heard of then.
+        with suppress(duckdb.InvalidInputException):
+            self.connection.execute("SET enable_progress_bar_print = false")
+            self.connection.execute("SET enable_progress_bar = true")
 
     def _plain_name(self, file: str) -> str:
         """A name of this file that DuckDB takes for nothing else, if need be that of a link.
