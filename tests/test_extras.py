@@ -62,7 +62,8 @@ def test_one_sentence_names_the_extra(package, missing, tmp_path):
     missing(package)
     with pytest.raises(SettingsError) as caught:
         use(tmp_path)
-    assert str(caught.value).endswith(f": pip install {_EXTRAS[extra][1]}")
+    packages, sentence = _EXTRAS[extra][1], str(caught.value)
+    assert sentence.endswith(f": pip install {packages}, or pip install 'dualrank[{extra}]'")
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "new").exists()
 
