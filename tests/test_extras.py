@@ -112,7 +112,7 @@ def test_extracted_pages_need_no_parser(missing, tmp_path):
 def test_every_extra_is_declared_and_all_brings_them():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = project["optional-dependencies"]
-    assert set(get_args(Extra)) == declared.keys() - {"all", "dev"}
+    assert set(get_args(Extra)) == declared.keys() - {"all", "dev", "docs"}
     for extra, (_, packages) in _EXTRAS.items():
         assert packages.split() == [re.split(r"[<>=]", each)[0] for each in declared[extra]]
     assert declared["all"] == [f"dualrank[{','.join(sorted(get_args(Extra)))}]"]

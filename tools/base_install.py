@@ -1,4 +1,4 @@
-"""dualrank as `pip install dualrank` alone brings it: what runs, and what says how to get the rest."""
+"""dualrank as `pip install dualrank` alone brings it: what runs, and what says how to get more."""
 
 from __future__ import annotations
 

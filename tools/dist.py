@@ -1,9 +1,9 @@
 """Build what is released, and try it where nothing of this repository is: `make dist`.
 
-The sdist and the wheel go to dist/. They are there only if everything held: the sdist gives the same
-wheel as the repository, byte by byte; the wheel holds all that dualrank reads while it runs, and
-nothing else; it installs in an environment of its own, without extras; there the demo runs, a log
-becomes a ranking, and whatever wants an extra says how to get it.
+The sdist and the wheel go to dist/. They are there only if everything held: the sdist gives the
+same wheel as the repository, byte by byte; the wheel holds all that dualrank reads while it runs,
+and nothing else; it installs in an environment of its own, without extras; there the demo runs, a
+log becomes a ranking, and whatever wants an extra says how to get it.
 """
 
 from __future__ import annotations

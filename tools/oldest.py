@@ -35,7 +35,9 @@ def oldest(pyproject: str) -> list[str]:
 def _at_bound(requirement: str) -> str:
     found = re.fullmatch(r"([A-Za-z0-9-]+)>=([0-9.]+)(?:,<[0-9.]+)?(;.*)?", requirement)
     if found is None:
-        raise ValueError(f"{requirement!r} in pyproject.toml has no lower bound of the form name>=1.2")
+        raise ValueError(
+            f"{requirement!r} in pyproject.toml has no lower bound of the form name>=1.2"
+        )
     return f"{found[1]}=={found[2]}{found[3] or ''}"
 
 
