@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # second thread can make a small training step forty times slower.
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: demo live test test-spark check docs format benchmark fuzz clean
+.PHONY: demo live test test-spark test-oldest check docs dist format benchmark fuzz clean
 
 demo: $(VENV)/.installed
 	$(BIN)/dualrank demo --out demo
@@ -28,6 +28,16 @@ test-spark:
 		DUALRANK_TEST_SPARK=1 $(BIN)/pytest --hypothesis-profile=ci tests/spark; \
 	else echo "there is no Java (such as openjdk-17-jre-headless): Spark is not tested"; fi
 
+# The rooms that hold most of dualrank, on the oldest versions that pyproject.toml claims.
+OLDEST := .venv-oldest
+OLDEST_ROOMS := clicks contract corrections data decisions evaluation learning propensity rankers
+OLDEST_EXTRAS := charts,chinese,onnx,pages,redis,serve,tensorboard,trees
+# Not all of the extra dev: some of what tests compare with wants newer versions of the same packages.
+OLDEST_TOOLS := httpx hypothesis packaging pandas polars pytest pytrec-eval-terrier pyyaml scikit-learn zstandard
+test-oldest: $(OLDEST)/.installed
+	$(OLDEST)/bin/python -m pytest --hypothesis-profile=ci -p no:cacheprovider \
+		$(addprefix tests/,$(OLDEST_ROOMS)) tests/cli/test_commands.py tests/test_tables_everywhere.py
+
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -38,6 +48,10 @@ check: $(VENV)/.installed-dev
 docs: $(VENV)/.installed-dev
 	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
+
+# What is released, in dist/: built, installed in an environment of its own, and tried there.
+dist: $(VENV)/.installed-dev
+	$(BIN)/python -m tools.dist $(if $(TAG),--tag $(TAG))
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
@@ -71,5 +85,12 @@ $(VENV)/.installed-spark: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[spark]'
 	@touch $@
 
+$(OLDEST)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(OLDEST)
+	$(PYTHON) -m tools.oldest > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip install --quiet --constraint $(OLDEST)/constraints.txt \
+		--editable '.[$(OLDEST_EXTRAS)]' $(OLDEST_TOOLS)
+	@touch $@
+
 clean:
-	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(OLDEST) demo dist .mypy_cache .ruff_cache .pytest_cache

@@ -29,17 +29,27 @@ _EXTRAS: dict[Extra, tuple[str, str]] = {
 def require(extra: Extra, module: str) -> ModuleType:
     """A module that comes with an extra; where it is not installed, say how to get it.
 
-    The packages are named, and not the extra, because that holds wherever dualrank came from.
+    Packages and extra are both named: pip knows the extra of whatever dualrank is installed, from
+    wherever it came; the packages are for those who install by other means.
 
     >>> require("charts", "no_such_module")
     Traceback (most recent call last):
     dualrank.errors.SettingsError: charts need packages that are not installed \
-(No module named 'no_such_module'): pip install matplotlib
+(No module named 'no_such_module'): pip install matplotlib, or pip install 'dualrank[charts]'
     """
     try:
         return import_module(module)
     except ImportError as error:
-        wants, packages = _EXTRAS[extra]
+        wants, _ = _EXTRAS[extra]
         raise SettingsError(
-            f"{wants} packages that are not installed ({error}): pip install {packages}"
+            f"{wants} packages that are not installed ({error}): {install_lines(extra)}"
         ) from error
+
+
+def install_lines(extra: Extra) -> str:
+    """What brings an extra, in both forms.
+
+    >>> install_lines("trees")
+    "pip install lightgbm, or pip install 'dualrank[trees]'"
+    """
+    return f"pip install {_EXTRAS[extra][1]}, or pip install 'dualrank[{extra}]'"

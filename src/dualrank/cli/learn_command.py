@@ -11,6 +11,7 @@ import typer
 
 from dualrank.cli.options import imports
 from dualrank.cli.terminal import Json, answer, one_bar, open_features
+from dualrank.extras import require
 from dualrank.sentences import counted
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ def learn(
     from dualrank.online.versions import Versions
     from dualrank.storage import writing_alone
 
+    if stream is not None:
+        require("redis", "redis")
     versions = Versions.find(models)
     table = None
     if features is not None:

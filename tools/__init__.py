@@ -1,0 +1,1 @@
+"""What maintainers run, and users never: building what is released, and the oldest versions."""
