@@ -44,7 +44,7 @@ check: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# The site; a warning is an error. Notebooks run where they or their kept outputs are older than dualrank.
+# The site; a warning is an error. Its notebooks run, which takes some two minutes: not with NOTEBOOKS=off.
 docs: $(VENV)/.installed-dev
 	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
 	@echo "open docs/_build/html/index.html"

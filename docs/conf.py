@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import logging
+import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -32,11 +37,20 @@ myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"
 myst_heading_anchors = 4
 html_math_renderer = "mathml"
 
-# Notebooks are kept without outputs and run whenever the site is built.
-nb_execution_mode = "cache"
+# Notebooks are kept without outputs and run whenever the site is built; `make docs NOTEBOOKS=off`
+# is for whoever works on the words around them.
+nb_execution_mode = os.environ.get("NOTEBOOKS", "force")
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
+
+# Kernels have a profile of their own, rather than the reader's, in which only errors are said.
+os.environ["IPYTHONDIR"] = tempfile.mkdtemp(prefix="dualrank-docs-")
+PROFILE = Path(os.environ["IPYTHONDIR"], "profile_default")
+PROFILE.mkdir()
+(PROFILE / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 40\n")
+logging.getLogger("traitlets").setLevel(logging.WARNING)
+atexit.register(shutil.rmtree, PROFILE.parent, ignore_errors=True)
 
 # Docstrings write code in single backticks.
 default_role = "code"
