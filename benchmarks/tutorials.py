@@ -5,12 +5,13 @@
 - `warehouse`: docs/from-warehouse-to-model.md, 8,000 queries and 300,000 sessions;
 - `few`: the end of that page, 600 queries and 2,000 sessions, where clicks are too few;
 - `web`: docs/pages-and-features.md, the generated web, 800 queries, users who look by position;
-- `mixed`: the same page with fewer sessions and users of five kinds, what `generate-web` has by default.
+- `mixed`: the same page with what `generate-web` has by default, fewer sessions and users of five
+  kinds.
 
-A line for every seed: nDCG@10 on judged queries that nobody clicked on, of the ranker that made the
-log (today), of one trained without correction (naive) and of what `dualrank train` makes (model); by
-how much the model leads both, with the p-value of Fisher's randomisation test; and by how many
-standard errors `train` itself says that it is ahead of naive on held-out clicks.
+A line for every seed: nDCG@10 on judged queries that nobody clicked on, of the ranker that made
+the log (today), of one trained without correction (naive) and of what `dualrank train` makes
+(model); by how much the model leads both, with the p-value of Fisher's randomisation test; and by
+how many standard errors `train` itself says that it is ahead of naive on held-out clicks.
 """
 
 from __future__ import annotations
@@ -65,16 +66,19 @@ def mixed(seed: int) -> Story:
     return web(seed, 20, "mixed")
 
 
-STORIES: dict[str, Callable[[int], Story]] = {"warehouse": warehouse, "few": few, "web": web, "mixed": mixed}
+STORIES: dict[str, Callable[[int], Story]] = {
+    "warehouse": warehouse,
+    "few": few,
+    "web": web,
+    "mixed": mixed,
+}
 
 
 def line(story: Story, seed: int) -> str:
     """Train, and compare on judged queries."""
     log, train, judged, today, options = story
     with tempfile.TemporaryDirectory() as folder:
-        found = dr.train(
-            log, train, folder, ranker=NETWORK, seed=seed, diagnosis=False, **options
-        )
+        found = dr.train(log, train, folder, ranker=NETWORK, seed=seed, diagnosis=False, **options)
     assert found.naive is not None
     scores = {
         "today": today,
@@ -102,7 +106,9 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=1)
     asked = parser.parse_args()
     for name in asked.stories or STORIES:
-        print(f"{name}\nseed   today   naive   model  model − naive       model − today        said")
+        print(
+            f"{name}\nseed   today   naive   model  model − naive       model − today        said"
+        )
         for seed in range(asked.first_seed, asked.first_seed + asked.seeds):
             print(line(STORIES[name](seed), seed), flush=True)
 

@@ -18,8 +18,9 @@ from pathlib import Path
 
 BASH = r"""
 set -Eeuo pipefail
-trap 'echo "this failed: $BASH_COMMAND" >&2' ERR
+trap 'echo "this failed: ${asked:-$BASH_COMMAND}" >&2' ERR
 dualrank() {
+    asked="dualrank $*"
     case "$1" in
     serve)
         command dualrank "$@" --port $PORT &> served.txt &
@@ -35,6 +36,7 @@ dualrank() {
         kill -0 $learner 2> /dev/null || { cat learned.txt >&2; return 1; } ;;
     *) command dualrank "$@" ;;
     esac
+    asked=
 }
 curl() { command curl --fail-with-body --silent "$@"; }
 """
@@ -63,13 +65,14 @@ def run_page(blocks: Path) -> None:
         try:
             if kind == "shell":
                 code = code.replace("127.0.0.1:8000", f"127.0.0.1:{port}")
-                subprocess.run(["bash", "-c", BASH + code], check=True)
+                ended = subprocess.run(["bash", "-c", BASH + code]).returncode
             else:
                 exec(compile(code, place.rpartition(":")[0], "exec"), program.__dict__)
         except BaseException:
             sys.excepthook(*sys.exc_info())
-            print(f"{place}: this block does not run", file=sys.stderr)
             ended = 1
+        if ended:
+            print(f"{place}: this block does not run", file=sys.stderr)
             break
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Links between pages lead somewhere in the repository too, where the site's build does not look."""
+"""Links between pages lead somewhere in the repository too, which the site's build does not ask."""
 
 import re
 

@@ -1,9 +1,9 @@
 """Every block of shell and Python that a page prints runs, after those before it on the page.
 
-Blocks that begin with `# on your own data` (or `server`, …), `# takes about N minutes` or `# installs`
-are parsed only (the commands among them in tests/cli/test_printed_commands.py); all others are run
-in an empty folder, with small files under the names of a reader's own (`pantry.py`), and trainings
-of a few steps (`make_small`).
+Blocks that begin with `# on your own data` (or `server`, …), `# takes about N minutes` or
+`# installs` are parsed only (their commands in tests/cli/test_printed_commands.py); all others are
+run in an empty folder, with small files under the names of a reader's own (`pantry.sh`), and
+trainings of a few steps (`make_small`).
 """
 
 import json
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from .pantry import RECIPES, needed, take
+from .pantry import take
 from .printed_blocks import PAGES, ROOT, blocks
 from .warm_python import write_commands
 
@@ -25,6 +25,10 @@ ALL = [block for page in PAGES for block in blocks(page)]
 RUN = [block for block in ALL if block.mark is None]
 SHARE = 0.6
 """How many of all blocks are run, at least."""
+
+
+def named(page):
+    return str(page.relative_to(ROOT))
 
 
 @pytest.fixture(scope="module")
@@ -52,18 +56,19 @@ def environment(tmp_path_factory):
 @pytest.fixture(scope="module")
 def pantry(environment, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pantry")
-    script = "set -euo pipefail\n" + "\n".join(RECIPES.values())
+    script = Path(__file__).with_name("pantry.sh")
     made = subprocess.run(
-        ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True
+        ["bash", script], cwd=folder, env=environment, capture_output=True, text=True
     )
     assert made.returncode == 0, made.stderr
     return folder
 
 
-@pytest.mark.parametrize("page", dict.fromkeys(b.page for b in RUN), ids=lambda p: p.stem)
+@pytest.mark.parametrize("page", dict.fromkeys(b.page for b in RUN), ids=named)
 def test_every_block_of_a_page_runs(page, pantry, environment, tmp_path):
     printed = [block for block in blocks(page) if block.mark is None]
-    take(pantry, needed("\n".join(block.text for block in printed)), tmp_path, page.name)
+    code = "\n".join(block.text for block in printed)
+    take(pantry, page.name, code, tmp_path)
     asked = tmp_path.with_suffix(".json")
     kinds = {"sh": "shell", "bash": "shell"}
     asked.write_text(json.dumps([(str(b), kinds.get(b.kind, "python"), b.code) for b in printed]))
@@ -76,7 +81,9 @@ def test_every_block_of_a_page_runs(page, pantry, environment, tmp_path):
 def test_marked_blocks_are_python_and_shell_nevertheless():
     for block in ALL:
         if block.kind in ("sh", "bash"):
-            checked = subprocess.run(["bash", "-n", "-c", block.text], capture_output=True, text=True)
+            checked = subprocess.run(
+                ["bash", "-n", "-c", block.text], capture_output=True, text=True
+            )
             assert checked.returncode == 0, f"{block}: {checked.stderr}"
         else:
             compile(block.code, str(block), "exec")

@@ -22,7 +22,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-STEPS, TREES, SESSIONS, PAGES = 12, 5, 20_000, 150
+STEPS, TREES, SESSIONS, PAGES = 12, 5, 8_000, 150
 HEADER = 8
 COMMAND = """#!{python} -IS
 import json, os, socket, sys
@@ -63,7 +63,7 @@ def make_small() -> None:
     TrainingSettings.suited = few_steps
     sampling.sample_log = few_sessions
     for name in PRESETS:
-        PRESETS[name] = replace(PRESETS["tiny"], train=200, valid=30, test=60)
+        PRESETS[name] = replace(PRESETS["tiny"], train=120, valid=30, test=40)
     defaults = small_web.WebSize.__init__.__defaults__
     small_web.WebSize.__init__.__defaults__ = (PAGES, PAGES // 3, 4, *defaults[3:])
 
@@ -95,7 +95,6 @@ def _fork(asked: socket.socket) -> None:
     while len(said) < int.from_bytes(header, "big"):
         said += asked.recv(1 << 16)
     name, words, folder, environment = json.loads(said)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     child = os.fork()
     if child == 0:
         asked.close()
@@ -149,9 +148,11 @@ def main(at: str) -> None:
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(at)
     listening.listen()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         asked, _ = listening.accept()
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
         if os.fork() == 0:
             listening.close()
             _fork(asked)
