@@ -11,7 +11,9 @@ INSTEAD = {
     "interleaving.md": {"clicks.parquet": "served.parquet"},
 }
 """What a page gets under another's name."""
-_MAKES = re.compile(r"(--(out|append|figure|events)|generate|generate-web|mkdir( -p)?) +$")
+_MAKES = re.compile(
+    r"(--(out|append|figure)|generate|generate-web|mkdir( -p)?|serve \S+ --events) +$"
+)
 
 
 def take(pantry: Path, page: str, code: str, folder: Path) -> None:

@@ -2,6 +2,7 @@
 set -euo pipefail
 dualrank generate data/
 cp data/train.txt train.txt
+mkdir features
 dualrank simulate data/train.txt --out plain.parquet --rankings 3
 python - <<'END'
 import duckdb
@@ -27,12 +28,13 @@ for name, part in (("features", "train"), ("judged", "test")):
         columns["grade"] = data.grades
     columns |= {f"f{i}": data.features[:, i] for i in range(data.feature_count)}
     pq.write_table(pa.table(columns), f"{name}.parquet")
+    columns.pop("grade", None)
+    pq.write_table(pa.table(columns), f"features/{part}.parquet")
     if name == "features":
-        few = dict(list(columns.items())[:4])
-        pq.write_table(pa.table(few), "two-features.parquet")
+        two = dict(list(columns.items())[:4])
+        pq.write_table(pa.table(two), "two-features.parquet")
 END
 cp features.parquet train.parquet
-mkdir features && cp features.parquet features/part-1.parquet
 dualrank reduce clicks.parquet --context device --event cart --event purchase --event dwell_time --out log.parquet
 
 # Days, and the folder of a service.

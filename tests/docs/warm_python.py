@@ -12,8 +12,11 @@ is stopped where the one that asked is gone. All trainings, logs and collections
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
+import pkgutil
+import re
 import runpy
 import select
 import signal
@@ -24,6 +27,8 @@ from pathlib import Path
 
 STEPS, TREES, SESSIONS, PAGES = 12, 5, 8_000, 150
 HEADER = 8
+WANTED = ("run_page", "duckdb", "lightgbm", "matplotlib.pyplot", "onnxruntime", "scipy.stats")
+"""What is imported beside dualrank, because commands do."""
 COMMAND = """#!{python} -IS
 import json, os, socket, sys
 asked = socket.socket(socket.AF_UNIX)
@@ -132,19 +137,14 @@ def _fork(asked: socket.socket) -> None:
 
 def main(at: str) -> None:
     """Import what commands import, and answer until the end."""
-    import lightgbm
-    import run_page  # noqa: F401
-    import scipy.optimize  # noqa: F401
-    import torch
+    import dualrank
 
-    import dualrank.cli.app
-    import dualrank.learning.auto
-    import dualrank.report
-    import dualrank.workflow  # noqa: F401
-
-    assert lightgbm
-    torch.set_num_threads(1)
     make_small()
+    for name in WANTED:
+        importlib.import_module(name)
+    for room in pkgutil.walk_packages(dualrank.__path__, "dualrank."):
+        if not re.search(r"spark|__main__", room.name):
+            importlib.import_module(room.name)
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(at)
     listening.listen()
