@@ -55,7 +55,6 @@ cp features.parquet events/_features/000001.parquet
 
 # Logs of other forms.
 printf 's1\tq\td1\t1\t1\ns1\tq\td2\t2\t0\n' > clicks.txt
-printf 'ubi_queries\t{"query_id": "1"}\n' > export.txt
 cat > ubi_queries.jsonl <<'END'
 {"query_id": "1", "user_query": "shoes", "query_response_hit_ids": ["a", "b"], "timestamp": "2026-11-02T10:00:00Z"}
 {"query_id": "2", "user_query": "shoes", "query_response_hit_ids": ["b", "a"], "timestamp": "2026-11-02T11:00:00Z"}
@@ -64,6 +63,7 @@ cat > ubi_events.jsonl <<'END'
 {"query_id": "1", "action_name": "click", "event_attributes": {"object": {"object_id": "b"}, "position": {"ordinal": 2}}}
 {"query_id": "1", "action_name": "add_to_cart", "event_attributes": {"object": {"object_id": "b"}, "position": {"ordinal": 2}}}
 END
+sed 's/^/ubi_queries\t/' ubi_queries.jsonl > export.txt
 cat ubi_queries.jsonl ubi_events.jsonl > ubi.ndjson
 
 # Models, and what becomes of them.

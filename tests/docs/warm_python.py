@@ -12,6 +12,7 @@ is stopped where the one that asked is gone. All trainings, logs and collections
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -145,6 +146,7 @@ def main(at: str) -> None:
     for room in pkgutil.walk_packages(dualrank.__path__, "dualrank."):
         if not re.search(r"spark|__main__", room.name):
             importlib.import_module(room.name)
+    gc.freeze()  # what is collected in a fork would have to be copied for it
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(at)
     listening.listen()
