@@ -219,3 +219,11 @@ def test_tensors_that_are_views_are_written_as_they_look(tmp_path):
     found = read_checkpoint(tmp_path / "c").tensors
     assert torch.equal(found["a"], base.t())
     assert torch.equal(found["b"], base[:, 1])
+
+
+def test_a_single_element_of_any_stride_is_written(tmp_path):
+    single = torch.zeros(1, dtype=torch.int32).as_strided((1,), (0,))
+    write_checkpoint(tmp_path / "c", Checkpoint({"a": single, "b": torch.empty(0, 5)}, {}))
+    found = read_checkpoint(tmp_path / "c").tensors
+    assert found["a"].tolist() == [0]
+    assert found["b"].shape == (0, 5)

@@ -113,5 +113,7 @@ def _digest(tensors: dict[str, Tensor], text: str) -> str:
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+        # A single element may have any stride, as of a tree of one leaf; a view as bytes has not.
+        row = tensor.as_strided((tensor.numel(),), (1,))
+        digest.update(row.view(torch.uint8).numpy().data)
     return digest.hexdigest()

@@ -1,0 +1,104 @@
+"""Every block of shell and Python that a page prints runs, after those before it on the page.
+
+Blocks that begin with `# on your own data` (or `server`, …), `# takes about N minutes` or
+`# installs` are parsed only (their commands in tests/cli/test_printed_commands.py); all others are
+run in an empty folder, with small files under the names of a reader's own (`pantry.sh`), and
+trainings of a few steps (`make_small`).
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from .pantry import take
+from .printed_blocks import PAGES, ROOT, blocks
+from .warm_python import write_commands
+
+ALL = [block for page in PAGES for block in blocks(page)]
+RUN = [block for block in ALL if block.mark is None]
+SHARE = 0.6
+"""How many of all blocks are run, at least."""
+
+
+def named(page):
+    return str(page.relative_to(ROOT))
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """Where `dualrank` and `python` are forks of a process that has imported everything."""
+    folder = tmp_path_factory.mktemp("warm")
+    at, commands = folder / "asked", folder / "bin"
+    write_commands(commands, at, ("dualrank", "python", "page"))
+    here = os.environ | {
+        "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
+        "OMP_NUM_THREADS": "1",
+        "NUMBA_NUM_THREADS": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    script = Path(__file__).with_name("warm_python.py")
+    warm = subprocess.Popen([sys.executable, script, at], env=here, start_new_session=True)
+    while not at.exists():
+        assert warm.poll() is None, "the process that runs the blocks did not start"
+        time.sleep(0.05)
+    yield here
+    warm.terminate()
+    warm.wait()
+
+
+@pytest.fixture(scope="module")
+def pantry(environment, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pantry")
+    script = Path(__file__).with_name("pantry.sh")
+    made = subprocess.run(
+        ["bash", script], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert made.returncode == 0, made.stderr
+    return folder
+
+
+@pytest.mark.parametrize("page", dict.fromkeys(b.page for b in RUN), ids=named)
+def test_every_block_of_a_page_runs(page, pantry, environment, tmp_path):
+    printed = [block for block in blocks(page) if block.mark is None]
+    code = "\n".join(block.text for block in printed)
+    take(pantry, page.name, code, tmp_path)
+    asked = tmp_path.with_suffix(".json")
+    kinds = {"sh": "shell", "bash": "shell"}
+    asked.write_text(json.dumps([(str(b), kinds.get(b.kind, "python"), b.code) for b in printed]))
+    done = subprocess.run(
+        ["page", asked], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-6_000:]
+
+
+def test_marked_blocks_are_python_and_shell_nevertheless():
+    for block in ALL:
+        if block.kind in ("sh", "bash"):
+            checked = subprocess.run(
+                ["bash", "-n", "-c", block.text], capture_output=True, text=True
+            )
+            assert checked.returncode == 0, f"{block}: {checked.stderr}"
+        else:
+            compile(block.code, str(block), "exec")
+
+
+def test_what_marked_blocks_call_exists():
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    for block in ALL:
+        for module in re.findall(r"python -m ((?:benchmarks|tests)[.\w]*)", block.text):
+            path = ROOT / module.replace(".", "/")
+            assert path.is_dir() or path.with_suffix(".py").exists(), f"{block}: no module {module}"
+        for target in re.findall(r"^make ([\w-]+)", block.text, re.M):
+            assert target in targets, f"{block}: no target {target}"
+
+
+def test_most_blocks_are_run():
+    marks = Counter(block.mark or "run" for block in ALL)
+    assert marks["run"] > SHARE * len(ALL), dict(marks)
