@@ -69,6 +69,7 @@ html_title = f"dualrank {__version__}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
+pygments_dark_style = "github-dark"
 html_theme_options = {"top_of_page_buttons": []}
 # A prompt is not part of what one copies.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
