@@ -63,7 +63,7 @@ def make_dist(folder: Path) -> list[Path]:
     with step("install it in an environment of its own, without extras"):
         run([python, "-m", "venv", folder / "environment"], folder)
         bin_folder = folder / "environment" / "bin"
-        pip = [bin_folder / "python", "-m", "pip"]
+        pip: list[str | Path] = [bin_folder / "python", "-m", "pip"]
         run([*pip, "install", "--quiet", "--constraint", CONSTRAINTS, wheel], folder)
         run([*pip, "check"], folder)
     elsewhere = folder / "elsewhere"
