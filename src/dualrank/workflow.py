@@ -154,7 +154,8 @@ def train(
     >>> log = dr.sample_log(data.train, lists, dr.PositionBasedUser(), 20_000)
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     training = dr.train(log, data.train, folder, method="dla", ranker=dr.Linear(), steps=50)
+    ...     training = dr.train(log, data.train, folder, method="dla",
+    ...                         ranker=dr.Linear(), steps=50)
     ...     scores = dr.Model.load(folder).predict(data.test)
     >>> training.naive is not None, training.diagnosis is not None
     (True, True)

@@ -116,8 +116,8 @@ def columns_to_read(
     for key in keys:
         if key not in present:
             raise DataError(
-                f"{where}: column {key!r} is missing; features are keyed by query_id and doc_id, "
-                "which are columns, and no names of folders"
+                f"{where}: column {key!r} is missing; features are keyed by columns "
+                "query_id and doc_id (no names of folders): rename those that hold the ids"
             )
     ids = [key for key in KEYS if key in present]
     for key in ids:

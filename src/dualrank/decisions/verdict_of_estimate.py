@@ -96,8 +96,8 @@ def _what_would(found: Counterfactual, main: Estimate) -> str:
     if not needed < MOST_SESSIONS:
         return "The two are so close that no log would tell them apart."
     return (
-        f"A difference of this size would show with some {_rounded(needed)} sessions of as many "
-        "queries more, or sooner by interleaving (dualrank interleave)."
+        f"A difference of this size would show in a log of some {_rounded(needed)} sessions, with "
+        "queries in proportion, or sooner by interleaving (dualrank interleave)."
     )
 
 

@@ -92,7 +92,10 @@ def _decide(points: Mapping[str, Point], plan_swaps: Planner) -> tuple[Verdict, 
             why = "Whether joint learning would find the same was not asked."
         else:
             why = against or unproven
-        return HARVESTED, ["Documents seen at several positions connect all of them.", why]
+        todo = (
+            "Train with method ipw and the harvested curve, or with method auto, and compare them."
+        )
+        return HARVESTED, ["Documents seen at several positions connect all of them.", why, todo]
     if against is not None:
         return SWAPS, [against]
     if joint.status == "good" and not confounded:
