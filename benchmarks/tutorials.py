@@ -23,17 +23,19 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 import dualrank as dr
 from dualrank.data import Scaler
+from dualrank.pages import FEATURE_NAMES
 from dualrank.reproduce.search_engine import Log, display, simulate_log, users_of
 from dualrank.reproduce.simulation import rank_initially, train_initial_ranker
 from dualrank.reproduce.text_collection import TextCollection, engine_scores
 
 METRIC = "ndcg@10"
 NETWORK = dr.DNN((64, 32))
-Story = tuple[dr.ClickLog, dr.Dataset, dr.Dataset, NDArray[Any], dict[str, Any]]
+Story = tuple[Any, Any, dr.Dataset, NDArray[Any], dict[str, Any]]
 """A log, the features of its documents, judged queries, today's scores of these, and options."""
 
 
@@ -55,10 +57,17 @@ def few(seed: int) -> Story:
 
 
 def web(seed: int, sessions: int = 50, user: str = "pbm") -> Story:
-    """What `dualrank generate-web` writes, with the features of `dualrank features`."""
+    """What `dualrank generate-web` writes, with the features of the pages that were displayed."""
     data = display(TextCollection().load(seed), seed)
     log = simulate_log(data, users_of(user), Log(sessions, popularity=True), seed)
-    return log, data.train, data.test, engine_scores(data.test), {"scaling": "log"}
+    train, shown = data.train, np.unique(data.lists.documents[data.lists.mask])
+    features = {name: train.features[shown, i] for i, name in enumerate(FEATURE_NAMES)}
+    named = {
+        "query_id": train.query_ids[train.query_of_document][shown],
+        "doc_id": train.ids_of_documents()[shown],
+    }
+    table = pa.table(named | features)
+    return log.to_table(), table, data.test, engine_scores(data.test), {"scaling": "log"}
 
 
 def mixed(seed: int) -> Story:
