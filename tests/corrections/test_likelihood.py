@@ -130,6 +130,10 @@ def test_a_logging_ranker_that_clicks_speak_against_is_still_worth_a_little(show
     climbed = climb(doubled(Likelihood(DEPTH, FULL_BATCH)), scores, beside, 1_500)
     expected = climbed.propensity().examination
     assert np.abs(np.log(begun / expected)).max() < 0.15
+    # Nor is it unlearned: a ranker of features alone would put on top what was never displayed.
+    likelihood.start(torch.device("cpu"))
+    climb(likelihood, torch.zeros(shown.labels.shape, dtype=torch.float64), shown, 200)
+    assert likelihood.worth_of_ground() == pytest.approx(LEAST_WORTH)
 
 
 def test_where_scores_lie_equally_far_apart_on_all_lists_position_has_it_all(show):

@@ -88,7 +88,10 @@ def test_other_text_is_not_taken_for_letor(tmp_path, name):
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"query_id": None}, "column 'query_id' is missing; features are keyed by columns query_id and"),
+        (
+            {"query_id": None},
+            "column 'query_id' is missing; features are keyed by columns query_id and",
+        ),
         ({"doc_id": ["a", None, "b", "c"]}, "row 1 has no doc_id"),
         ({"doc_id": ["a", "a", "a", "c"]}, "document 'a' of query 'q2' stands there twice"),
         (

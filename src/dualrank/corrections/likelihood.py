@@ -46,7 +46,7 @@ from dualrank.rankers.optimizer import Optimizer
 from dualrank.rankers.ranker import Signal, Step
 
 LEAST_WORTH = 0.02
-"""A logging ranker is thought to be worth a little, whatever a few clicks say."""
+"""A logging ranker is thought to be worth a little, whatever clicks say."""
 HELD = 1e12
 """A ridge that no number of clicks moves a weight against."""
 
@@ -144,10 +144,14 @@ class Likelihood(DualLearning):
         if not bends:
             super().learn([slope, clicks], step)
             self._worth_optimizer.move([of_worth], replace(step, clicks=clicks))
-            return
-        bend, across, corner = bends
-        common = torch.cat([slope.sum(dim=0), of_worth])
-        self.worth += self.approach(slope, bend, common, bordered(bend.sum(dim=0), across, corner))
+        else:
+            bend, across, corner = bends
+            common = torch.cat([slope.sum(dim=0), of_worth])
+            whole = bordered(bend.sum(dim=0), across, corner)
+            self.worth += self.approach(slope, bend, common, whole)
+        # A step too far would leave g to make up for it among what was displayed, and the worst of
+        # all other candidates on top.
+        self.worth.clamp_(min=LEAST_WORTH)
 
     @property
     def has_ground(self) -> bool:
