@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # second thread can make a small training step forty times slower.
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: demo live test tests test-spark test-oldest check docs dist format benchmark fuzz clean
+.PHONY: demo live test test-spark test-oldest check docs dist format benchmark fuzz clean
 
 demo: $(VENV)/.installed
 	$(BIN)/dualrank demo --out demo
@@ -16,13 +16,9 @@ demo: $(VENV)/.installed
 live: $(VENV)/.installed-serve
 	$(BIN)/dualrank serve --demo
 
-# Types and layers are checked while tests run: both cores are busy from the first second to the last.
-test: $(VENV)/.installed-dev
-	@$(MAKE) --no-print-directory -j2 check tests
-
 # The same examples of property tests in every run; `pytest` alone searches for new ones.
 # Files begin in the order of tests/conftest.py, the longest first, so that both workers end at once.
-tests: $(VENV)/.installed-dev
+test: check
 	$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder --hypothesis-profile=ci
 
 # What needs Spark, on two executors; where there is no Java, nothing is installed.
