@@ -41,7 +41,7 @@ test-oldest: $(OLDEST)/.installed
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 	$(BIN)/lint-imports --no-cache
 
 # The site; a warning is an error. Its notebooks run, which takes some two minutes: not with NOTEBOOKS=off.
