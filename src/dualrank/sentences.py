@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from pathlib import Path
 
+URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 LONGEST_VALUE = 80
 LONGEST_LIST = 200
 LONGEST_REASON = 200
@@ -28,6 +31,21 @@ def shortened(value: object, longest: int = LONGEST_VALUE) -> str:
     # A long text is cut before it is quoted: a file may hold a word of a gigabyte.
     written = repr(value[: longest + 1] if isinstance(value, str) else value)
     return written if len(written) <= longest else f"{written[:longest]}…"
+
+
+def absent(path: str | Path, expected: str = "file") -> str:
+    """What is said of a name under which nothing is there.
+
+    >>> absent("log.csv"), absent(Path("model"), "model directory")
+    ('log.csv: there is no such file', 'model: there is no such model directory')
+    >>> absent(Path("https://example.org/log.csv"))
+    'https://example.org/log.csv: dualrank opens files of this machine, and no URLs; download it'
+    """
+    if URL.match(str(path)):
+        # A path has lost one of the two slashes.
+        whole = re.sub(r"^([^:]+):/+", r"\1://", str(path))
+        return f"{whole}: dualrank opens files of this machine, and no URLs; download it"
+    return f"{path}: there is no such {expected}"
 
 
 def document_of(query: str, document: str) -> str:

@@ -1,5 +1,6 @@
 """How the process of a command ends."""
 
+import signal
 import subprocess
 import sys
 
@@ -45,3 +46,25 @@ def test_an_answer_that_nobody_reads_any_more():
         result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert result.returncode != 0
     assert "Traceback" not in result.stderr
+
+
+INTERRUPTED = """
+import os, signal, sys
+
+
+class Interrupts:
+    def find_spec(self, name, path, target=None):
+        if name == "dualrank.cli.app":
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+sys.meta_path.insert(0, Interrupts())
+from dualrank.cli.process import run
+
+run()
+"""
+
+
+def test_an_interrupt_while_a_command_is_loaded_prints_nothing():
+    result = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
+    assert (result.returncode, result.stdout, result.stderr) == (-signal.SIGINT, "", "")

@@ -64,7 +64,7 @@ def words(folder, tmp_path):
         (["--method", "ipw"], "method ipw needs a propensity"),
         (
             ["--method", "dla", "--ranker", "svm"],
-            "so that nothing is learned beside it as by dla; use method ipw or naive",
+            "so that nothing is learned beside it as by dla; use --method ipw or --method naive",
         ),
         (
             ["--method", "naive", "--click-model", "dbn"],

@@ -65,7 +65,7 @@ def test_ids_that_are_no_word_are_not_written_as_trec(tmp_path, name):
         ("r.csv", b"query_id,doc_id\nq,a\n", "column 'score' is missing; there are query_id, doc_"),
         ("r.csv", b"query_id,doc_id,score,score\nq,a,1,1\n", "'score' stands there more than once"),
         ("r.csv", ROWS.encode() + b"q,a,1,2\n", "the table cannot be read (CSV parse error"),
-        ("r.csv", ROWS.encode() + b"q,a,good\n", "a score is not a number"),
+        ("r.csv", ROWS.encode() + b"q,a,good\n", "the score in row 1 is not a number"),
         ("r.csv", ROWS.encode() + b"q,a,\n", "r.csv, row 1: the score is missing"),
         ("r.csv", ROWS.encode() + b"q,a,inf\n", "r.csv, row 1: the score is inf"),
         ("r.csv", ROWS.encode() + b"q,\xff\xfe,1\n", "the table cannot be read"),

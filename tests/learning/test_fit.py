@@ -261,7 +261,7 @@ def test_validation_data_need_grades(log, dataset):
         (
             {"ranker": RankingSVM()},
             "a ranker of kind svm takes all clicks at once, so that nothing is learned beside it "
-            "as by dla; use method ipw or naive",
+            "as by dla; use method='ipw' or method='naive'",
         ),
         (
             {"position_model": "tree"},

@@ -122,7 +122,7 @@ def test_curves_are_learned_from_sampled_impressions(data, moved_partial, method
 def test_single_impressions_teach_by_stopping_and_no_other_way(data, full):
     partial = single(full, data)
     for method in ("dla", "likelihood", "naive", "auto"):
-        with pytest.raises(DataError, match=r"no list shows two documents.*use method stopping"):
+        with pytest.raises(DataError, match=r"no list shows two documents.*use method='stopping'"):
             trained(partial, data, method)
     learned = quality(trained(partial, data, "stopping"), data)
     assert learned > quality(trained(full, data, "naive"), data) + 0.02

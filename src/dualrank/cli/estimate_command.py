@@ -26,6 +26,7 @@ from dualrank.cli.terminal import (
 from dualrank.cli.wording import in_options
 from dualrank.data.log.log_options import LogOptions
 from dualrank.errors import DataError, SettingsError
+from dualrank.sentences import absent
 
 if TYPE_CHECKING:
     from dualrank.learning.model import Model
@@ -148,7 +149,7 @@ def _model(ranking: Path) -> Model | None:
     if ranking == LOGGED:
         return None
     if not ranking.exists():
-        raise DataError(f"{ranking}: there is no such file or model directory")
+        raise DataError(absent(ranking, "file or model directory"))
     return None if is_run(ranking) else Model.load(ranking)
 
 

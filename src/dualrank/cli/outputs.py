@@ -115,7 +115,7 @@ class NewRun(NewFile):
 
 
 def _elsewhere(out: Path | str) -> bool:
-    from dualrank.data.log.log_files import URL
+    from dualrank.sentences import URL
 
     return isinstance(out, str) and URL.match(out) is not None
 

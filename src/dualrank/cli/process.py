@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 import threading
-
-from dualrank.cli.app import main
+from collections.abc import Callable
 
 
 def run() -> None:
@@ -17,6 +17,7 @@ def run() -> None:
     libraries of a process are torn down, the process aborts after all it had to do is done
     (apache/arrow#34314, apache/arrow#39862). The operating system takes the rest back.
     """
+    main = _command()
     try:
         main()
         code: object = 0
@@ -32,3 +33,15 @@ def run() -> None:
     except OSError:  # whoever read the answer is gone
         code = code or 1
     os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+def _command() -> Callable[[], None]:
+    """The command line; who interrupts while it is loaded, about a second, sees no traceback."""
+    heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if heard:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from dualrank.cli.app import main
+
+    if heard:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    return main

@@ -21,7 +21,7 @@ from dualrank.data.table_files import SUFFIXES as TABLE_SUFFIXES
 from dualrank.data.table_files import read_table, suffix_of_table, table_batches
 from dualrank.data.trec import read_words
 from dualrank.errors import DataError
-from dualrank.sentences import document_of
+from dualrank.sentences import absent, document_of
 
 UNFINISHED = "_temporary"
 """Where Spark keeps what it has not finished writing."""
@@ -72,7 +72,7 @@ def read_run(path: Path, dataset: Dataset) -> NDArray[np.float64]:
         parts = [Path(file) for file in find_source(path).files]
         return _scores_of_parts(path, parts, dataset)
     if not path.exists():
-        raise DataError(f"{path}: there is no such file or model directory")
+        raise DataError(absent(path, "file or model directory"))
     if suffix_of_table(path) == ".parquet":
         return _scores_of_parts(path, [path], dataset)
     table = suffix_of_table(path) in TABLE_SUFFIXES
@@ -113,7 +113,7 @@ def read_rankings(path: Path, depth: int) -> dict[str, tuple[str, ...]]:
     if path.is_dir():
         raise DataError(f"{path}: a folder; rankings are taken from one run file")
     if not path.is_file():
-        raise DataError(f"{path}: there is no such file")
+        raise DataError(absent(path))
     table = suffix_of_table(path) in TABLE_SUFFIXES
     found: dict[str, list[tuple[float, str]]] = {}
     for (query, document), score in _by_pair(

@@ -20,7 +20,7 @@ from dualrank.data.letor.source import MOST_UNPACKED, UNPACKED_UNASKED, SourceFi
 from dualrank.data.memory_limits import require_memory
 from dualrank.data.trec import text_lines
 from dualrank.errors import DataError
-from dualrank.sentences import listed, reason_of
+from dualrank.sentences import absent, listed, reason_of
 
 _TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 SUFFIXES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
@@ -46,7 +46,7 @@ def read_table(
     No text is missing; a number may be. Raises DataError for anything that is no such table.
     """
     if not path.is_file():
-        raise DataError(f"{path}: there is no such file")
+        raise DataError(absent(path))
     suffix = suffix_of_table(path)
     if suffix not in SUFFIXES:
         raise DataError(f"{path}: expected .parquet, .csv, .tsv or .jsonl (text also .gz or .zst)")
@@ -241,4 +241,16 @@ def _number(column: pa.ChunkedArray, name: str, path: Path) -> pa.ChunkedArray:
             column = pc.if_else(pc.equal(column, ""), None, column)
         return pc.cast(column, pa.float64())
     except pa.ArrowException as error:
-        raise DataError(f"{path}: a {name} is not a number ({reason_of(error)})") from error
+        at = _first_that_is_no_number(column)
+        raise DataError(
+            f"{path}: the {name} in row {at} is not a number ({reason_of(error)})"
+        ) from error
+
+
+def _first_that_is_no_number(column: pa.ChunkedArray) -> int:
+    for row, value in enumerate(column, start=1):
+        try:
+            pc.cast(value, pa.float64())
+        except pa.ArrowException:
+            return row
+    return 0

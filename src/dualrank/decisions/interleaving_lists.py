@@ -27,7 +27,7 @@ from dualrank.data.trec import text_lines
 from dualrank.decisions.interleaving import Interleaving, Rankings, team_drafts
 from dualrank.decisions.optimised_interleaving import optimised
 from dualrank.errors import DataError, SettingsError
-from dualrank.sentences import listed, reason_of, shortened
+from dualrank.sentences import absent, listed, reason_of, shortened
 from dualrank.storage import parse_json, require_suffix, write_table
 
 Way = Literal["team-draft", "optimised"]
@@ -199,7 +199,7 @@ def read_queries(path: Path) -> list[str]:
 def read_lists(path: Path) -> InterleavedLists:
     """Read what `InterleavedLists.write` wrote; what is wrong with it is said in one sentence."""
     if not path.is_file():
-        raise DataError(f"{path}: there is no such file")
+        raise DataError(absent(path))
     try:
         with pq.ParquetFile(path) as file:
             refuse_swollen(path, file.metadata)

@@ -40,7 +40,7 @@ def extract_relevance(log: ClickLog, plan: Plan) -> tuple[ClickLog, NDArray[np.f
         most = log.sessions_per_list.max(initial=0)
         raise DataError(
             f"no list was displayed in {least} sessions or more (the most is {most}): there "
-            "is too little to extract relevance from; lower min_sessions, or use method dla"
+            "is too little to extract relevance from; lower min_sessions, or use method='dla'"
         )
     kept = log.take_lists(enough)
     model.fit(kept)

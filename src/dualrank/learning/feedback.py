@@ -56,7 +56,7 @@ def require_comparisons(lists: RankedLists) -> None:
     if not (lists.mask.sum(axis=1) > 1).any():
         raise DataError(
             "no list shows two documents: there is nothing to prefer one over another; put what "
-            "one user saw at once under one session_id, or use method stopping, which needs no "
+            "one user saw at once under one session_id, or use method='stopping', which needs no "
             "second document"
         )
 

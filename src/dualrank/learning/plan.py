@@ -103,7 +103,7 @@ class Plan:
             like = "as by" if correction.learns else "unlike by"
             raise SettingsError(
                 f"a ranker of kind {self.ranker.kind} takes all clicks at once, so that {lacking} "
-                f"{like} {method.name}; use method ipw or naive"
+                f"{like} {method.name}; use method='ipw' or method='naive'"
             )
         if method.ground and (why := self.apart) is not None:
             raise SettingsError(f"method {method.name} makes one ranker of several: {why}")

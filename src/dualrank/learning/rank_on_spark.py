@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualrank.data.feature_rows import FEATURES, GRADE, KEYS, columns_to_read
-from dualrank.data.log.log_files import URL
 from dualrank.data.log.log_rows import id_as_text
 from dualrank.data.log.spark import SparkEngine
 from dualrank.data.log.spark_session import unlogged
@@ -25,7 +24,7 @@ from dualrank.learning import plain_scoring
 from dualrank.learning.model import Model
 from dualrank.learning.rank_features import Ranked
 from dualrank.learning.score_checks import NEARLY, OF_ONE_QUERY, Ties
-from dualrank.sentences import reason_of, start_of
+from dualrank.sentences import URL, reason_of, start_of
 from dualrank.storage import whole_folder
 
 if TYPE_CHECKING:

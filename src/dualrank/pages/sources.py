@@ -33,7 +33,7 @@ from dualrank.pages.documents import (
 )
 from dualrank.pages.extraction import MAX_BYTES
 from dualrank.pages.warc import Damaged, read_records
-from dualrank.sentences import reason_of
+from dualrank.sentences import absent, reason_of
 
 HTML_SUFFIXES = (".html", ".htm", ".xhtml")
 LINE_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst")
@@ -133,7 +133,7 @@ def find_pages(path: str | Path) -> PageFiles:
     """
     root = Path(path)
     if not root.exists():
-        raise DataError(f"{path}: there is no such file or folder")
+        raise DataError(absent(path, "file or folder"))
     suffixes = (*HTML_SUFFIXES, *LINE_SUFFIXES, *WARC_SUFFIXES, *TABLE_SUFFIXES)
     files = [root] if root.is_file() else sorted(p for p in root.rglob("*") if p.is_file())
     known = tuple(file for file in files if file.name.lower().endswith(suffixes))

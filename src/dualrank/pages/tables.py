@@ -13,6 +13,7 @@ from dualrank.data.qrels import HIGHEST_GRADE
 from dualrank.data.table_files import read_table, suffix_of_table
 from dualrank.data.trec import read_words
 from dualrank.errors import DataError
+from dualrank.sentences import absent
 
 _QRELS = "query 0 document grade"
 _RUN = "query Q0 document rank score name"
@@ -78,7 +79,7 @@ def read_pairs(path: str | Path) -> Pairs:
 def _columns_of_pairs(path: Path) -> tuple[list[str], list[str], NDArray[np.float64] | None]:
     """Queries and documents, and their grades where there are any, nan where one is missing."""
     if not path.is_file():
-        raise DataError(f"{path}: there is no such file")
+        raise DataError(absent(path))
     trec = _TREC.get(suffix_of_table(path))
     if trec is None:
         table = read_table(path, ("query_id", "doc_id"), "grade")

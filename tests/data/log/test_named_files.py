@@ -7,14 +7,17 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from dualrank.data.features import read_features
 from dualrank.data.log.duckdb_engine import DuckDBEngine
 from dualrank.data.log.read_log import read_log
 from dualrank.data.log.text_formats import _lines
+from dualrank.data.runs import read_run
 from dualrank.errors import DataError, SettingsError
 
 from .conftest import long_table
@@ -121,8 +124,22 @@ def test_a_folder_is_read_behind_links_and_every_file_once(tmp_path):
 
 @pytest.mark.parametrize("scheme", ["http://", "https://", "s3://", "hf://", "file:///", "gcs://"])
 def test_a_url_is_refused(scheme):
-    with pytest.raises(DataError, match="opens files of this machine, and no URLs; download the"):
+    with pytest.raises(DataError, match="opens files of this machine, and no URLs; download it"):
         read_log(f"{scheme}localhost/log.csv?part=*")
+
+
+@pytest.mark.parametrize(
+    ("read", "name"),
+    [
+        (read_features, "features.parquet"),
+        (read_features, "train.txt"),
+        (lambda path: read_run(path, None), "run.csv"),
+    ],
+)
+def test_a_url_is_no_features_and_no_run_either(read, name):
+    sentence = f"https://localhost/{name}: dualrank opens files of this machine, and no URLs"
+    with pytest.raises(DataError, match=sentence):
+        read(Path(f"https://localhost/{name}"))
 
 
 def test_what_does_not_end_is_no_log(tmp_path):

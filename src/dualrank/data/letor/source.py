@@ -15,6 +15,7 @@ from typing import BinaryIO, cast
 import pyarrow as pa
 
 from dualrank.errors import DataError
+from dualrank.sentences import absent
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -72,7 +73,7 @@ class SourceFile(io.RawIOBase):
             self.state = SourceState.of(os.fstat(file.fileno()))
             start = file.read(4)
         except FileNotFoundError:
-            raise DataError(f"{path}: there is no such file") from None
+            raise DataError(absent(path)) from None
         except IsADirectoryError:
             raise DataError(f"{path}: this is a folder; expected a file") from None
         except OSError as error:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 import stat
 from collections.abc import Iterator, Sequence
 
 from dualrank.data.log.formats import FORMATS, by_suffix
 from dualrank.data.log.log_format import LogFormat, Source
 from dualrank.errors import DataError
+from dualrank.sentences import URL, absent
 
 COMPRESSED = (".gz", ".zst")
-URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 def find_source(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Source:
@@ -42,18 +41,13 @@ def _files(path: str) -> list[str]:
         return [path]
     if os.path.islink(path):
         raise DataError(f"{path}: a link to {os.readlink(path)}, which is not there")
-    if URL.match(path):
-        raise DataError(
-            f"{path}: dualrank opens files of this machine, and no URLs; download the log, and "
-            "give the file or folder"
-        )
-    if glob.has_magic(path):
+    if glob.has_magic(path) and not URL.match(path):
         pattern = _pattern(path)
         found = sorted(file for file in glob.glob(pattern, recursive=True) if os.path.isfile(file))
         if not found:
             raise DataError(f"{path}: no file fits this pattern")
         return found
-    raise DataError(f"{path}: there is no such file")
+    raise DataError(absent(path))
 
 
 def _pattern(path: str) -> str:

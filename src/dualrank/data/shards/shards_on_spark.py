@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from dualrank.data.index_columns import called_like_numbering
 from dualrank.data.log.engine import Progress, only_value
-from dualrank.data.log.log_files import URL
 from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.reduction import reduce_in_engine
 from dualrank.data.log.spark import SparkEngine
@@ -18,6 +17,7 @@ from dualrank.data.shards.engine_features import VIEW, EngineFeatures
 from dualrank.data.shards.reduce_to_shards import REDUCED, HeldColumns, feature_files, part_of
 from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.data.shards.sharded_reduction import fetch_shards
+from dualrank.sentences import URL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
