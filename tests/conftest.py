@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import numpy as np
@@ -259,3 +260,19 @@ def in_shards(tmp_path):
         return named, write_shards(named, folder, shards, dataset if features else None)
 
     return in_shards
+
+
+# For a module alone: while it is open, an event loop runs, and others could not start theirs.
+@pytest.fixture(scope="module")
+def browser():
+    """A real browser, which calls nobody by itself."""
+    chromium = which("chromium") or which("chromium-browser")
+    if chromium is None:
+        pytest.skip("chromium is not installed: the page is not tried in a browser")
+    playwright = pytest.importorskip("playwright.sync_api")
+    quiet = ("background-networking", "component-update", "sync", "gpu")
+    flags = ["--headless", "--no-sandbox", *(f"--disable-{each}" for each in quiet)]
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=chromium, args=flags)
+        yield opened
+        opened.close()

@@ -128,6 +128,13 @@ def test_the_diagnosis_of_the_log_stands_on_the_page():
     assert "dualrank diagnose" in training_sheet(make()).html()
 
 
+def test_the_log_is_known_by_its_name():
+    reading = ReadingReport("clicks.parquet", 10, 5, 5, 3, ()).to_dict()
+    page = training_sheet(make(data="0123456789abcdef" * 4, reading=reading)).html()
+    assert "clicks.parquet" in page
+    assert "0123456789abcdef" not in page
+
+
 def test_a_naive_model_made_in_memory_has_a_page_too():
     page = training_sheet(make(method="naive", history=None)).html()
     assert "made in memory" in page

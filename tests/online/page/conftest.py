@@ -6,7 +6,6 @@ import json
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from shutil import which
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -190,22 +189,6 @@ def service():
     stand_in = StandIn(a_state())
     yield stand_in
     stand_in.close()
-
-
-# For a module alone: while it is open, an event loop runs, and others could not start theirs.
-@pytest.fixture(scope="module")
-def browser():
-    """A real browser, which calls nobody by itself."""
-    chromium = which("chromium") or which("chromium-browser")
-    if chromium is None:
-        pytest.skip("chromium is not installed: the page is not tried in a browser")
-    playwright = pytest.importorskip("playwright.sync_api")
-    quiet = ("background-networking", "component-update", "sync", "gpu")
-    flags = ["--headless", "--no-sandbox", *(f"--disable-{each}" for each in quiet)]
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=chromium, args=flags)
-        yield opened
-        opened.close()
 
 
 class Watched:
