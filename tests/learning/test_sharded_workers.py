@@ -46,7 +46,7 @@ def test_two_workers_with_shards_of_their_own_make_the_steps_of_one(tmp_path, al
                 np.testing.assert_array_equal(held[name], array)
 
 
-def test_when_a_worker_dies_one_goes_on_with_all_of_its_shards(tmp_path, alone):
+def test_when_the_second_worker_dies_one_goes_on_with_all_of_its_shards(tmp_path, alone):
     ended = run_two(tmp_path, 20, 1)
     assert ended.returncode != 0
     assert not (tmp_path / "learned.npz").exists()

@@ -39,12 +39,11 @@ def test_two_workers_with_half_the_batch_make_the_steps_of_one(tmp_path, alone):
         assert np.abs(one["scores"]).max() > 0
 
 
-@pytest.mark.parametrize("dying", [0, 1])
-def test_when_a_worker_dies_the_run_ends_with_a_word_and_goes_on_where_it_was(
-    tmp_path, alone, dying
+def test_when_the_first_worker_dies_the_run_ends_with_a_word_and_goes_on_where_it_was(
+    tmp_path, alone
 ):
     """Whatever torchrun does to the survivor meanwhile: none of the usual checkpoints is due."""
-    ended = run_two(tmp_path, 20, dying)
+    ended = run_two(tmp_path, 20, 0)
     assert ended.returncode != 0
     assert not (tmp_path / "learned.npz").exists()
     assert "another worker of this training has gone at step 20 of 60;" in ended.stderr
