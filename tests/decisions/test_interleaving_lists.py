@@ -74,6 +74,8 @@ def test_a_damaged_file_is_refused_in_one_sentence(lists, tmp_path):
     refused(with_column("probability", [-1.0] * rows), "finite and 0 or more")
     refused(with_column("arm", ["other"] * rows), "the arms other are not those")
     refused(with_column("query_id", [None] * rows), "query_id is missing in a row")
+    no_text = pa.array([b"\xff\xfe"] * rows, pa.binary()).view(pa.string())
+    refused(table.set_column(3, "doc_id", no_text), "the lists cannot be read .*UTF8")
     path.write_bytes(b"PAR1 and more")
     with pytest.raises(DataError, match="the lists cannot be read"):
         read_lists(path)

@@ -211,6 +211,7 @@ def read_lists(path: Path) -> InterleavedLists:
                 )
             about = (file.schema_arrow.metadata or {}).get(ABOUT)
             table = file.read(columns=SCHEMA.names).cast(SCHEMA)
+            table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         raise DataError(f"{path}: the lists cannot be read ({reason_of(error)})") from error
     lists = _lists(path, table)
