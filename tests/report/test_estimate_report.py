@@ -45,6 +45,7 @@ def found():
             value(0.0, part=f"device={HOSTILE}"),
         ),
         support=Support("new.run", 0.97, 0.96, 5_000.0, 1_200.0, 0.02),
+        support_of_old=Support("logged", 1.0, 1.0, 5_000.0, 5_000.0, 0.01),
         refused={},
         curve=Propensity.of(1 / np.arange(1, 6)),
         curve_source="harvested",
@@ -93,6 +94,27 @@ def test_a_refused_estimator_is_named_with_its_reason(found):
     assert "All that would be examined failed" in text
     assert text.count(" refused ") == 2
     assert "Affine" not in text
+
+
+def test_what_the_log_displayed_is_said_of_the_ranking_that_it_is_of(found):
+    less = Support("old.run", 0.67, 0.62, 5_000.0, 80.0, 0.03)
+    doubted = replace(found, old="old.run", support_of_old=less)
+    text = words_of(estimate_sheet(doubted))
+    for number in (
+        "What new.run puts first the log has displayed, at some position, in 97% of sessions; what "
+        "old.run puts first, in 67%",
+        "96% of it was displayed under new.run, 62% under old.run",
+        "tell as much as 1,200 of one weight would about new.run, as 80 about old.run",
+        "carry 2.0% of the weight of inverse propensity under new.run, 3.0% under old.run",
+    ):
+        assert number in text
+    # The ranking that is known less of decides, and is the one that is named.
+    assert "Cannot tell: 38% of what old.run shows" in text
+    assert "All that would be examined failed" in text
+    assert "First results warning" in text
+    told = doubted.to_dict()
+    assert told["support"]["ranking"] == "new.run"
+    assert told["support_of_old"]["top"] == 0.67
 
 
 def test_what_the_curve_decides_is_said(found):

@@ -40,7 +40,7 @@ def verdict_of(found: Counterfactual) -> Verdict:
     """The decision by clicks per session, or what stands against one."""
     main = found[CLICKS]
     doubts = _doubts(found, main)
-    if not found.support.is_enough:
+    if not found.least_support.is_enough:
         return Verdict("cannot tell", (*_unsupported(found), *doubts))
     if found.clicks_depend:
         return Verdict("cannot tell", (*DEPENDENT, *doubts))
@@ -76,7 +76,7 @@ def _gain(found: Counterfactual, main: Estimate) -> str:
 
 
 def _unsupported(found: Counterfactual) -> tuple[str, str]:
-    support = found.support
+    support = found.least_support
     return (
         f"Cannot tell: {support.missing:.0%} of what {support.ranking} shows, as far as it would "
         f"be looked at, was never displayed ({1 - support.top:.0%} of what it shows on top): "
@@ -145,10 +145,11 @@ def _doubts(found: Counterfactual, main: Estimate) -> list[str]:
             "Users seem to click what stands on top because it stands there: only the affine "
             "estimate takes that off, and its interval takes what it takes off to be known."
         )
-    if found.support.heaviest > HEAVY:
+    heaviest = max(found.support, found.support_of_old, key=lambda each: each.heaviest)
+    if heaviest.heaviest > HEAVY:
         doubts.append(
-            f"Ten clicks carry {found.support.heaviest:.0%} of the weight of inverse propensity: a "
-            "few users decide."
+            f"Ten clicks carry {heaviest.heaviest:.0%} of the weight of inverse propensity under "
+            f"{heaviest.ranking}: a few users decide."
         )
     signs = {
         each.sign
