@@ -244,6 +244,11 @@ def test_trusting_users_bring_the_affine_estimate(data) -> None:
     truth = true_clicks(data, dr.top_lists(data, good), user) - true_clicks(data, log.lists, user)
     affine, plain = found["clicks", "affine"], found["clicks", "ips"]
     assert abs(affine.difference - truth) < abs(plain.difference - truth)
+    harvested = estimate(log, good, data, propensity="harvested", resamples=50)
+    # By position alone the better ranking seems to earn more, which it does not of these users.
+    assert truth < 0 < harvested["clicks"].low
+    assert not harvested.contradicted
+    assert verdict_of(harvested).decision == "cannot tell"
 
 
 def test_users_who_stop_after_a_click_leave_nothing_to_tell(data) -> None:

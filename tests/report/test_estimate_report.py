@@ -34,13 +34,14 @@ def move(query, gain):
 def found():
     """An estimate of everything, with hostile names."""
     metrics = ("clicks", "dcg", "precision@1", "first-click")
-    others = ("direct", "ips", "self-normalised", "clipped", "affine")
+    others = ("direct", "ips", "self-normalised", "clipped")
     return Counterfactual(
         new="new.run",
         old="logged",
         estimates=(
             *(value(0.03, metric) for metric in metrics),
             *(value(-0.02, "clicks", name) for name in others),
+            value(0.02, "clicks", "affine"),
             value(0.04, part="head queries"),
             value(0.0, part=f"device={HOSTILE}"),
         ),
@@ -70,9 +71,24 @@ def words_of(sheet):
 
 def test_the_verdict_stands_before_every_number(found):
     text = words_of(estimate_sheet(found))
-    verdict = "new.run is better than logged: +0.0300 clicks per session"
+    # Users trust the top: what is left of the difference without that leads.
+    verdict = "new.run is better than logged: +0.0200 clicks per session"
     assert text.index(verdict) < text.index("Doubly robust")
     assert "Another estimator says the opposite" in text
+
+
+@pytest.mark.parametrize("without_trust", [-0.02, 0.0])
+def test_what_trust_may_explain_decides_nothing(found, without_trust):
+    kept = tuple(each for each in found.estimates if each.estimator != "affine")
+    affine = value(without_trust, "clicks", "affine")
+    told = replace(found, estimates=(*kept, affine)).verdict
+    assert told.decision == "cannot tell"
+    first = told.sentences[0]
+    assert first.index(f"{without_trust:+.4f} clicks") < first.index("as they seem to")
+    assert first.index("as they seem to") < first.index("+0.0300 clicks per session")
+    assert "interleaving" in told.sentences[1]
+    # Where no trust is found, the doubly robust estimate decides alone.
+    assert replace(found, estimates=kept).verdict.decision == "better"
 
 
 def test_every_estimator_is_drawn_tabulated_and_explained(found):
