@@ -326,8 +326,8 @@ def draw(by_sessions: dict[int, list[dict[str, Any]]], path: Path) -> None:
         if np.isfinite(errors).any():
             color, line, mark = LOOKS[name]
             wide = 3.5 if name == "ips" else 1.6
-            style = {"color": LIGHT[color], "ls": line, "marker": mark, "lw": wide, "ms": 4.5}
-            ax.plot(counts, errors, label=name, **style)
+            look: dict[str, Any] = {"color": LIGHT[color], "ls": line, "marker": mark}
+            ax.plot(counts, errors, label=name, lw=wide, ms=4.5, **look)
     ax.set_xscale("log")
     log_scale(ax)
     ax.set_xlabel("sessions")

@@ -39,7 +39,7 @@ def estimates(monkeypatch):
     module = importlib.import_module("benchmarks.estimates")
 
     def one_seed(seed, *, sessions, pairs, **_):
-        estimates = dict.fromkeys(("ips", "direct"), [0.1 / sessions, -1.0, 1.0])
+        estimates = {name: [0.1 / sessions, -1.0, 1.0] for name in ("ips", "direct")}
         row = {"truth": 0.0, "verdict": "cannot tell", "contradicted": False}
         return [{"new": f"{n}", "old": "", "estimates": estimates, **row} for n in range(pairs)]
 
