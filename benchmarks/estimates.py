@@ -179,7 +179,8 @@ def one_seed(
             resamples=400,
             seed=seed,
         )
-        row: dict[str, Any] = {"new": new, "old": old, "truth": truth[new] - truth[old]}
+        row: dict[str, Any] = {"new": new, "old": old, "seed": seed}
+        row["truth"] = truth[new] - truth[old]
         row |= {"verdict": verdict_of(told).decision, "contradicted": bool(told.contradicted)}
         row["estimates"] = {
             each.estimator: [each.difference, each.low, each.high]
@@ -203,13 +204,14 @@ def table(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
         gap, low, high = np.array([row["estimates"][name] for row in some]).T
         clear = (low > 0) | (high < 0)
         beyond = np.abs(truth) > (high - low) / 2
+        inside = (low <= truth) & (truth <= high)
         lines.append(
             (
                 name,
                 f"{np.sqrt(np.mean((gap - truth) ** 2)):.4f}",
                 f"{np.mean(gap - truth):+.4f}",
                 f"{_mse(some, name) / plain:.2f}",
-                f"{np.mean((low <= truth) & (truth <= high)):.1%}",
+                _share(some, inside),
                 f"{np.mean(high - low) / 2:.4f}",
                 f"{np.sum(np.sign(gap[beyond]) == np.sign(truth[beyond]))} of {beyond.sum()}",
                 f"{np.sum(clear & (np.sign(gap) != np.sign(truth)))} of {clear.sum()}",
@@ -226,6 +228,15 @@ def table(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
         )
     )
     return lines
+
+
+def _share(rows: list[dict[str, Any]], inside: np.ndarray) -> str:
+    """How many are, with the standard error: pairs of a seed share a log, and are one try."""
+    seeds, of_row = np.unique([row["seed"] for row in rows], return_inverse=True)
+    by_seed = np.bincount(of_row, inside) / np.bincount(of_row)
+    if len(seeds) == 1:
+        return f"{inside.mean():.1%}"
+    return f"{inside.mean():.1%} ± {by_seed.std(ddof=1) / np.sqrt(len(seeds)):.1%}"
 
 
 def _mse(rows: list[dict[str, Any]], name: str) -> float:

@@ -40,7 +40,7 @@ def estimates(monkeypatch):
 
     def one_seed(seed, *, sessions, pairs, **_):
         estimates = {name: [0.1 / sessions, -1.0, 1.0] for name in ("ips", "direct")}
-        row = {"truth": 0.0, "verdict": "cannot tell", "contradicted": False}
+        row = {"truth": 0.0, "seed": seed, "verdict": "cannot tell", "contradicted": False}
         return [{"new": f"{n}", "old": "", "estimates": estimates, **row} for n in range(pairs)]
 
     monkeypatch.setattr(module, "one_seed", one_seed)
@@ -67,6 +67,17 @@ def test_one_command_draws_error_against_sessions_with_fewer_seeds_of_long_logs(
     assert "Error in clicks per session" in drawn
     used = set(re.findall(r"#[0-9a-f]{6}\b", drawn.lower()))
     assert used <= {*LIGHT.values(), *DARK.values(), "#000000"}
+
+
+def test_pairs_of_one_log_are_no_independent_tries(estimates):
+    def rows(seed, high):
+        values = {"ips": [0.1, -1.0, high]}
+        row = {"truth": 0.0, "seed": seed, "verdict": "cannot tell", "contradicted": False}
+        return [{"new": f"{n}", "old": "", "estimates": values, **row} for n in range(50)]
+
+    # One log covers fifty times, the other never: two tries, and not a hundred.
+    ((name, *_, covered, _, _, _), _) = estimates.table([*rows(0, 1.0), *rows(1, -0.5)])
+    assert (name, covered) == ("ips", "50.0% ± 50.0%")
 
 
 def test_a_list_of_another_length_is_refused(estimates, capsys):
