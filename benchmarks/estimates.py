@@ -8,7 +8,8 @@ same ten documents, and rankers order those ten.
 
 `--curve` says what the estimates are told of examination: the truth, what the log shows
 (harvested), what dual learning finds (learned), or a curve whose η is off by 0.5 (wrong).
-`--user` lets others than the paper's user click. `--figure` draws error against sessions.
+`--user` lets others than the paper's user click. `--figure` draws error against sessions, of the
+pairs that all numbers of sessions have: `--seeds` and `--pairs` may be lists, one for each of them.
 """
 
 from __future__ import annotations
@@ -39,6 +40,15 @@ WORLD = 0
 ESTIMATORS = ("direct", "ips", "self-normalised", "clipped", "doubly-robust", "affine")
 CURVES = ("true", "harvested", "learned", "wrong")
 LOGGED = "logged"
+LOOKS = {
+    "direct": ("orange", "-", "s"),
+    "ips": ("sky", "-", "o"),
+    "self-normalised": ("blue", "--", "x"),
+    "clipped": ("gray", ":", "v"),
+    "doubly-robust": ("vermilion", "-", "D"),
+    "affine": ("purple", "-", "^"),
+}
+"""Colour, line and mark: three that often lie on one another are seen through each other."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +179,8 @@ def one_seed(
             resamples=400,
             seed=seed,
         )
-        row: dict[str, Any] = {"new": new, "old": old, "truth": truth[new] - truth[old]}
+        row: dict[str, Any] = {"new": new, "old": old, "seed": seed}
+        row["truth"] = truth[new] - truth[old]
         row |= {"verdict": verdict_of(told).decision, "contradicted": bool(told.contradicted)}
         row["estimates"] = {
             each.estimator: [each.difference, each.low, each.high]
@@ -193,13 +204,14 @@ def table(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
         gap, low, high = np.array([row["estimates"][name] for row in some]).T
         clear = (low > 0) | (high < 0)
         beyond = np.abs(truth) > (high - low) / 2
+        inside = (low <= truth) & (truth <= high)
         lines.append(
             (
                 name,
                 f"{np.sqrt(np.mean((gap - truth) ** 2)):.4f}",
                 f"{np.mean(gap - truth):+.4f}",
                 f"{_mse(some, name) / plain:.2f}",
-                f"{np.mean((low <= truth) & (truth <= high)):.1%}",
+                _share(some, inside),
                 f"{np.mean(high - low) / 2:.4f}",
                 f"{np.sum(np.sign(gap[beyond]) == np.sign(truth[beyond]))} of {beyond.sum()}",
                 f"{np.sum(clear & (np.sign(gap) != np.sign(truth)))} of {clear.sum()}",
@@ -218,6 +230,15 @@ def table(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     return lines
 
 
+def _share(rows: list[dict[str, Any]], inside: np.ndarray) -> str:
+    """How many are, with the standard error: pairs of a seed share a log, and are one try."""
+    seeds, of_row = np.unique([row["seed"] for row in rows], return_inverse=True)
+    by_seed = np.bincount(of_row, inside) / np.bincount(of_row)
+    if len(seeds) == 1:
+        return f"{inside.mean():.1%}"
+    return f"{inside.mean():.1%} ± {by_seed.std(ddof=1) / np.sqrt(len(seeds)):.1%}"
+
+
 def _mse(rows: list[dict[str, Any]], name: str) -> float:
     return float(np.mean([(r["estimates"][name][0] - r["truth"]) ** 2 for r in rows]))
 
@@ -234,23 +255,41 @@ HEADER = (
 )
 
 
-def main() -> None:
+def numbers(text: str) -> list[int]:
+    """Whole numbers with commas between them: "1e4,100000"."""
+    return [int(float(each)) for each in text.split(",")]
+
+
+def for_each(text: str, count: int) -> list[int]:
+    """One number for each of so many, or the same for all."""
+    found = numbers(text)
+    if len(found) not in (1, count):
+        raise ValueError(f"{text}: expected one number, or {count}, as many as --sessions has")
+    return found if len(found) == count else found * count
+
+
+def main(words: list[str] | None = None) -> None:
     """Print a table for each number of sessions."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--sessions", default="10000")
     options.add_argument("--queries", type=int, default=QUERIES)
-    options.add_argument("--seeds", type=int, default=20)
+    options.add_argument("--seeds", default="20", help="One number, or one for each of --sessions.")
     options.add_argument("--first-seed", type=int, default=0)
-    options.add_argument("--pairs", type=int, default=36)
+    options.add_argument("--pairs", default="36", help="One number, or one for each of --sessions.")
     options.add_argument("--curve", choices=CURVES, default="true")
     options.add_argument("--user", default="pbm")
     options.add_argument("--world", type=int, default=WORLD)
     options.add_argument("--processes", type=int, default=2)
     options.add_argument("--figure", type=Path, help="Draw error against sessions here (.svg).")
     options.add_argument("--rows", type=Path, help="Every single estimate, as JSON.")
-    given = options.parse_args()
+    given = options.parse_args(words)
+    counts = numbers(given.sessions)
+    try:
+        seeds_of, pairs_of = (for_each(each, len(counts)) for each in (given.seeds, given.pairs))
+    except ValueError as error:
+        options.error(str(error))
     by_sessions: dict[int, list[dict[str, Any]]] = {}
-    for sessions in (int(float(n)) for n in given.sessions.split(",")):
+    for sessions, many, pairs in zip(counts, seeds_of, pairs_of, strict=True):
         work = partial(
             one_seed,
             world=given.world,
@@ -258,27 +297,27 @@ def main() -> None:
             queries=given.queries,
             curve=given.curve,
             user=given.user,
-            pairs=given.pairs,
+            pairs=pairs,
         )
-        seeds = range(given.first_seed, given.first_seed + given.seeds)
+        seeds = range(given.first_seed, given.first_seed + many)
         with ProcessPoolExecutor(given.processes) as pool:
             rows = [row for each in pool.map(work, seeds) for row in each]
         by_sessions[sessions] = rows
         print(
-            f"\n{sessions:,} sessions, {given.queries:,} queries, curve {given.curve}, user "
-            f"{given.user}, {given.seeds} seeds, {len(rows) // given.seeds} pairs"
+            f"\nworld {given.world}, {sessions:,} sessions, {given.queries:,} queries, curve "
+            f"{given.curve}, user {given.user}, {many} seeds, {len(rows) // many} pairs"
         )
         for line in (HEADER, *table(rows)):
             print(" | ".join(line), flush=True)
-    if given.rows is not None:
-        given.rows.write_text(json.dumps(by_sessions, default=float))
+        if given.rows is not None:
+            given.rows.write_text(json.dumps(by_sessions, default=float))
     if given.figure is not None:
         draw(by_sessions, given.figure)
 
 
 def draw(by_sessions: dict[int, list[dict[str, Any]]], path: Path) -> None:
     """Root mean squared error of every estimator against sessions."""
-    from dualrank.report import LEGEND, log_scale, new_figure, title, write_figure
+    from dualrank.report import LEGEND, LIGHT, log_scale, new_figure, title, write_figure
 
     every = [{(row["new"], row["old"]) for row in rows} for rows in by_sessions.values()]
     common = set.intersection(*every)
@@ -296,11 +335,14 @@ def draw(by_sessions: dict[int, list[dict[str, Any]]], path: Path) -> None:
             for n in counts
         ]
         if np.isfinite(errors).any():
-            ax.plot(counts, errors, marker="o", label=name)
+            color, line, mark = LOOKS[name]
+            wide = 3.5 if name == "ips" else 1.6
+            look: dict[str, Any] = {"color": LIGHT[color], "ls": line, "marker": mark}
+            ax.plot(counts, errors, label=name, lw=wide, ms=4.5, **look)
     ax.set_xscale("log")
     log_scale(ax)
     ax.set_xlabel("sessions")
-    title(ax, "Error of the difference in clicks per session")
+    title(ax, "Error in clicks per session")
     ax.legend(**LEGEND)
     write_figure(figure, path)
 

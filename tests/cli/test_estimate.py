@@ -1,6 +1,7 @@
 """`dualrank estimate`, as a user runs it, with good input and with bad."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -136,6 +137,28 @@ def test_a_model_of_this_log_is_judged_on_what_it_held_out(estimate, folder, tmp
     assert found["queries"] < every / 5
 
 
+def test_a_model_directory_may_be_the_old_ranker(estimate):
+    words = ("log.parquet", "--model", "good.run", "--only-displayed", "--json")
+    code, out, err = estimate(*words, "--against", "new", "--propensity", "curve.json")
+    assert code == 0, err
+    said = json.loads(out)
+    assert (said["new"], said["old"]) == ("good.run", "new")
+    assert said["verdict"] == "better"
+    assert any(note.startswith("new was trained on this log") for note in said["notes"])
+    assert said["support_of_old"]["ranking"] == "new"
+
+
+def test_a_curve_is_learned_where_dla_is_asked_for(estimate, monkeypatch):
+    few = partial(TrainingSettings, steps=20)
+    monkeypatch.setattr("dualrank.decisions.curve_choice.TrainingSettings", few)
+    words = ("log.parquet", "--model", "good.run", "--only-displayed", "--propensity", "dla")
+    code, out, err = estimate(*words, "--json")
+    assert code == 0, err
+    said = json.loads(out)
+    assert said["curve_source"] == "learned by dual learning"
+    assert not said["curve_is_counted"]
+
+
 def test_what_was_never_displayed_is_refused(estimate, tmp_path):
     code, out, _ = estimate("log.parquet", "--model", "bad.run", "--out", tmp_path / "d")
     assert code == 0
@@ -242,6 +265,7 @@ def test_a_model_of_other_features_is_one_sentence(estimate, folder, tmp_path):
         (("--model", "good.run", "--against", "absent"), "absent: there is no such file"),
         (("--model", "flat.csv"), "flat.csv gives every document the same score"),
         (("--model", "strange.run"), "strange.run: none of its documents"),
+        (("--model", "empty.run"), "empty.run: the run is empty"),
         (("--model", "good.run", "--context", "color"), "color"),
         (("--model", "good.run", "--event", "refund=1"), "refund"),
     ],
@@ -253,6 +277,7 @@ def test_what_goes_wrong_is_one_sentence(estimate, folder, words, sentence):
         flat = "".join(f"{query},{document},1.0\n" for query, document in pairs)
         (folder / "flat.csv").write_text("query_id,doc_id,score\n" + flat)
         (folder / "strange.run").write_text("none Q0 such 1 1.0 x\n")
+        (folder / "empty.run").write_text("")
     refused(estimate("log.parquet", *words), sentence)
 
 

@@ -96,7 +96,8 @@ def counterfactual():
             value("clicks", HOSTILE),
             value("clicks", "doubly-robust", HOSTILE),
         ),
-        *(Support(HOSTILE, 0.97, 0.96, 5_000.0, 1_200.0, 0.02), {"ips": HOSTILE}),
+        Support(HOSTILE, 0.97, 0.96, 5_000.0, 1_200.0, 0.02),
+        *(Support("logged", 1.0, 1.0, 5_000.0, 5_000.0, 0.01), {"ips": HOSTILE}),
         *(propensity(), HOSTILE, True, (), {"0.5": 0.01, "1.5": 0.05}, 0.3, 1.0, ()),
         *(10_000, 300, False),
     )

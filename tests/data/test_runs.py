@@ -212,6 +212,20 @@ def test_a_document_with_the_same_score_again_is_no_contradiction(tmp_path):
     assert read_run(folder, data("a", "b", "c"))[0] == 1
 
 
+@pytest.mark.parametrize("name", ["e.run", "e.csv", "e.parquet"])
+def test_an_empty_run_is_called_empty(tmp_path, name):
+    rows = pa.table({"query_id": ["q"], "doc_id": ["x"], "score": [1.0]})
+    written = {
+        "e.run": lambda path, some: path.write_text("q Q0 x 1 1.0 n\n" if some else ""),
+        "e.csv": lambda path, some: path.write_text(ROWS + ("q,x,1.0\n" if some else "")),
+        "e.parquet": lambda path, some: pq.write_table(rows if some else rows[:0], path),
+    }
+    for some, said in ((False, "the run is empty"), (True, "none of its documents is in")):
+        written[name](tmp_path / name, some)
+        with pytest.raises(DataError, match=f"{name}: {said}"):
+            read_run(tmp_path / name, data("a", "b", "c"))
+
+
 def test_parts_that_are_no_run_are_refused(tmp_path):
     folder = parts(tmp_path / "run", FIRST, SECOND)
     part = folder / "part-00001.zstd.parquet"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from dualrank.data.click_log import Column
 from dualrank.decisions import estimate, verdict_of
 from dualrank.decisions.click_metrics import first_click
 from dualrank.errors import DataError, SettingsError
+from dualrank.learning import estimate_by_dual_learning
+from dualrank.settings import TrainingSettings
 
 DEPTH = 5
 CURVE = dr.Propensity.of(dr.PositionBasedUser().examination(DEPTH))
@@ -241,6 +244,11 @@ def test_trusting_users_bring_the_affine_estimate(data) -> None:
     truth = true_clicks(data, dr.top_lists(data, good), user) - true_clicks(data, log.lists, user)
     affine, plain = found["clicks", "affine"], found["clicks", "ips"]
     assert abs(affine.difference - truth) < abs(plain.difference - truth)
+    harvested = estimate(log, good, data, propensity="harvested", resamples=50)
+    # By position alone the better ranking seems to earn more, which it does not of these users.
+    assert truth < 0 < harvested["clicks"].low
+    assert not harvested.contradicted
+    assert verdict_of(harvested).decision == "cannot tell"
 
 
 def test_users_who_stop_after_a_click_leave_nothing_to_tell(data) -> None:
@@ -442,3 +450,45 @@ def test_without_any_curve_the_sentence_says_how_to_get_one(data) -> None:
     still = dr.sample_log(data, logged_lists(data, 1), dr.PositionBasedUser(), 5_000, seed=0)
     with pytest.raises(DataError, match="give propensity=dla to learn one, or a file"):
         estimate(still, data.features[:, 1], data)
+
+
+@pytest.fixture(scope="module")
+def taught(data) -> dr.Model:
+    """A ranker that learned its own curve, on a log in which nothing moved."""
+    still = dr.sample_log(data, logged_lists(data, 1), dr.PositionBasedUser(), 5_000, seed=9)
+    return dr.fit(still, data, method="dla", ranker=dr.Linear(), steps=40)
+
+
+def test_the_new_rankers_own_curve_is_taken_where_it_is_asked_for(taught, log, data) -> None:
+    found = estimate(log, taught, data, propensity="dla", resamples=50)
+    assert found.curve_source == "learned with the new ranker"
+    assert found.curve.examination.tolist() == taught.propensity.examination.tolist()
+    assert not found.curve_is_counted
+    assert "Nothing says how sure the curve is" in " ".join(verdict_of(found).sentences)
+
+
+def test_the_new_rankers_own_curve_is_taken_where_no_document_moved(taught, data) -> None:
+    still = dr.sample_log(data, logged_lists(data, 1), dr.PositionBasedUser(), 5_000, seed=0)
+    found = estimate(still, taught, data, resamples=50)
+    assert found.curve_source == "learned with the new ranker"
+    assert found.curve.examination.tolist() == taught.propensity.examination.tolist()
+
+
+def test_a_curve_is_learned_for_a_ranker_that_has_none(log, data, monkeypatch) -> None:
+    few = partial(TrainingSettings, steps=40)
+    monkeypatch.setattr("dualrank.decisions.curve_choice.TrainingSettings", few)
+    seen = []
+    found = estimate(
+        log,
+        data.features[:, 1],
+        data,
+        propensity="dla",
+        resamples=50,
+        seed=4,
+        progress=lambda *step: seen.append(step),
+    )
+    assert found.curve_source == "learned by dual learning"
+    learned = estimate_by_dual_learning(log, data, settings=few(seed=4))
+    assert found.curve.examination.tolist() == learned.examination.tolist()
+    assert found.curve.examination[0] > found.curve.examination[-1]
+    assert len(seen) > 4  # training tells how far it is, too

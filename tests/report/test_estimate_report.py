@@ -34,17 +34,19 @@ def move(query, gain):
 def found():
     """An estimate of everything, with hostile names."""
     metrics = ("clicks", "dcg", "precision@1", "first-click")
-    others = ("direct", "ips", "self-normalised", "clipped", "affine")
+    others = ("direct", "ips", "self-normalised", "clipped")
     return Counterfactual(
         new="new.run",
         old="logged",
         estimates=(
             *(value(0.03, metric) for metric in metrics),
             *(value(-0.02, "clicks", name) for name in others),
+            value(0.02, "clicks", "affine"),
             value(0.04, part="head queries"),
             value(0.0, part=f"device={HOSTILE}"),
         ),
         support=Support("new.run", 0.97, 0.96, 5_000.0, 1_200.0, 0.02),
+        support_of_old=Support("logged", 1.0, 1.0, 5_000.0, 5_000.0, 0.01),
         refused={},
         curve=Propensity.of(1 / np.arange(1, 6)),
         curve_source="harvested",
@@ -69,9 +71,24 @@ def words_of(sheet):
 
 def test_the_verdict_stands_before_every_number(found):
     text = words_of(estimate_sheet(found))
-    verdict = "new.run is better than logged: +0.0300 clicks per session"
+    # Users trust the top: what is left of the difference without that leads.
+    verdict = "new.run is better than logged: +0.0200 clicks per session"
     assert text.index(verdict) < text.index("Doubly robust")
     assert "Another estimator says the opposite" in text
+
+
+@pytest.mark.parametrize("without_trust", [-0.02, 0.0])
+def test_what_trust_may_explain_decides_nothing(found, without_trust):
+    kept = tuple(each for each in found.estimates if each.estimator != "affine")
+    affine = value(without_trust, "clicks", "affine")
+    told = replace(found, estimates=(*kept, affine)).verdict
+    assert told.decision == "cannot tell"
+    first = told.sentences[0]
+    assert first.index(f"{without_trust:+.4f} clicks") < first.index("as they seem to")
+    assert first.index("as they seem to") < first.index("+0.0300 clicks per session")
+    assert "interleaving" in told.sentences[1]
+    # Where no trust is found, the doubly robust estimate decides alone.
+    assert replace(found, estimates=kept).verdict.decision == "better"
 
 
 def test_every_estimator_is_drawn_tabulated_and_explained(found):
@@ -93,6 +110,27 @@ def test_a_refused_estimator_is_named_with_its_reason(found):
     assert "All that would be examined failed" in text
     assert text.count(" refused ") == 2
     assert "Affine" not in text
+
+
+def test_what_the_log_displayed_is_said_of_the_ranking_that_it_is_of(found):
+    less = Support("old.run", 0.67, 0.62, 5_000.0, 80.0, 0.03)
+    doubted = replace(found, old="old.run", support_of_old=less)
+    text = words_of(estimate_sheet(doubted))
+    for number in (
+        "What new.run puts first the log has displayed, at some position, in 97% of sessions; what "
+        "old.run puts first, in 67%",
+        "96% of it was displayed under new.run, 62% under old.run",
+        "tell as much as 1,200 of one weight would about new.run, as 80 about old.run",
+        "carry 2.0% of the weight of inverse propensity under new.run, 3.0% under old.run",
+    ):
+        assert number in text
+    # The ranking that is known less of decides, and is the one that is named.
+    assert "Cannot tell: 38% of what old.run shows" in text
+    assert "All that would be examined failed" in text
+    assert "First results warning" in text
+    told = doubted.to_dict()
+    assert told["support"]["ranking"] == "new.run"
+    assert told["support_of_old"]["top"] == 0.67
 
 
 def test_what_the_curve_decides_is_said(found):

@@ -198,7 +198,8 @@ def counterfactual():
             value(-0.02, estimator="direct"),
             value(0.04, part="head queries"),
         ),
-        *(Support("new", 0.97, 0.96, 5_000.0, 1_200.0, 0.02), {"ips": "too few"}),
+        Support("new", 0.97, 0.96, 5_000.0, 1_200.0, 0.02),
+        *(Support("logged", 1.0, 1.0, 5_000.0, 5_000.0, 0.01), {"ips": "too few"}),
         *(CURVE, "given", True, (), {"0.5": 0.01, "1.5": 0.05}, 0.3, 1.0, (), 10_000, 300, False),
     )
 

@@ -86,6 +86,7 @@ def _scores_of_parts(path: Path, parts: Sequence[Path], dataset: Dataset) -> NDA
     row_of = {pair: row for row, pair in enumerate(dataset.pairs())}
     asked = pa.array(dataset.query_ids.tolist(), pa.string())
     found = np.full(dataset.document_count, -np.inf)
+    is_empty = True
     for part in parts:
         before = 1
         for table in table_batches(part, ("query_id", "doc_id"), "score"):
@@ -103,8 +104,9 @@ def _scores_of_parts(path: Path, parts: Sequence[Path], dataset: Dataset) -> NDA
                     raise DataError(_again(f"{part}, row {before + number}", pair[0], pair[1]))
                 found[row] = scores[number]
             before += len(table)
+            is_empty = is_empty and len(table) == 0
     if not np.isfinite(found).any():
-        raise DataError(f"{path}: none of its documents is in this data set")
+        raise DataError(_ranks_nothing(path, is_empty=is_empty))
     return found
 
 
@@ -121,7 +123,7 @@ def read_rankings(path: Path, depth: int) -> dict[str, tuple[str, ...]]:
     ).items():
         found.setdefault(query, []).append((-score, document))
     if not found:
-        raise DataError(f"{path}: the run is empty")
+        raise DataError(_ranks_nothing(path, is_empty=True))
     return {
         query: tuple(document for _, document in sorted(rows, key=lambda row: row[0])[:depth])
         for query, rows in found.items()
@@ -136,8 +138,13 @@ def scores_of_pairs(
     _require_each_once(dataset)
     scores = np.array([found.get(pair, -np.inf) for pair in dataset.pairs()], dtype=np.float64)
     if not np.isfinite(scores).any():
-        raise DataError(f"{where}: none of its documents is in this data set")
+        raise DataError(_ranks_nothing(where, is_empty=not found))
     return scores
+
+
+def _ranks_nothing(where: str | Path, *, is_empty: bool) -> str:
+    why = "the run is empty" if is_empty else "none of its documents is in this data set"
+    return f"{where}: {why}"
 
 
 def _require_each_once(dataset: Dataset) -> None:

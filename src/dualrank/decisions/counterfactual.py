@@ -66,6 +66,8 @@ class Counterfactual:
     old: str
     estimates: tuple[Estimate, ...]
     support: Support
+    """Of the new ranking."""
+    support_of_old: Support
     refused: dict[str, str]
     """Estimators that the log does not allow, and why."""
     curve: Propensity
@@ -118,6 +120,11 @@ class Counterfactual:
         return verdict_of(self)
 
     @property
+    def least_support(self) -> Support:
+        """Of the ranking that the log knows less of: a difference is as sure as that one."""
+        return min(self.support, self.support_of_old, key=lambda each: each.examined)
+
+    @property
     def unit(self) -> str:
         """What a ranking earns in a session."""
         return "clicks" if self.events is None else "value"
@@ -145,6 +152,7 @@ class Counterfactual:
                 **{name: value for name, value in vars(self).items() if name != "curve"},
                 "estimates": [asdict(each) for each in self.estimates],
                 "support": asdict(self.support),
+                "support_of_old": asdict(self.support_of_old),
                 "contradicted": [asdict(each) for each in self.contradicted],
                 "moves": [asdict(each) for each in self.moves],
                 "curve": json.loads(self.curve.to_json()),

@@ -7,7 +7,7 @@ ESTIMATORS = {
         "Doubly robust",
         "The model of relevance, mended by what clicks say beyond it. Right where the curve is "
         "right and either the model is, or what the new ranking shows was displayed. The verdict "
-        "goes by this one.",
+        "goes by this one; where the affine one is shown, the two must agree.",
     ),
     "direct": (
         "Direct",

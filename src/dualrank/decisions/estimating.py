@@ -39,7 +39,7 @@ from dualrank.decisions.logged_pairs import PositionEffect, Traffic
 from dualrank.decisions.moves import largest_moves
 from dualrank.decisions.rankings import Ranking
 from dualrank.decisions.relevance_model import FOLDS
-from dualrank.decisions.support import MOST_MISSING, Support
+from dualrank.decisions.support import Support
 from dualrank.diagnostics.trust_by_features import slope_along_the_list
 from dualrank.errors import DataError
 
@@ -111,9 +111,7 @@ class Work:
             Support.of(ranking, judged.pairs, judging.traffic, effect)
             for ranking in judging.rankings
         )
-        if of_old.missing > max(support.missing, MOST_MISSING):
-            support = of_old
-        refused = self._refused(support)
+        refused = self._refused(min(support, of_old, key=lambda each: each.examined))
         estimates = []
         for t, target in enumerate(judging.targets):
             found: dict[str, Values] = {DOUBLY_ROBUST: robust[t].values, **judged.values[t]}
@@ -140,6 +138,7 @@ class Work:
             self.old.name,
             tuple(estimates),
             support,
+            of_old,
             refused,
             self.curve.propensity,
             self.curve.source,

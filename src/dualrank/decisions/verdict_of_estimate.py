@@ -40,7 +40,7 @@ def verdict_of(found: Counterfactual) -> Verdict:
     """The decision by clicks per session, or what stands against one."""
     main = found[CLICKS]
     doubts = _doubts(found, main)
-    if not found.support.is_enough:
+    if not found.least_support.is_enough:
         return Verdict("cannot tell", (*_unsupported(found), *doubts))
     if found.clicks_depend:
         return Verdict("cannot tell", (*DEPENDENT, *doubts))
@@ -53,10 +53,13 @@ def verdict_of(found: Counterfactual) -> Verdict:
             "by interleaving (dualrank interleave)."
         )
         return Verdict("cannot tell", (said, instead, *doubts[1:]))
-    if main.sign:
+    trusting = _affine(found)
+    if main.sign and (trusting is None or trusting.sign == main.sign):
         decision: Decision = "better" if main.sign > 0 else "worse"
-        first = f"{found.new} is {decision} than {found.old}: {_gain(found, main)}."
+        first = f"{found.new} is {decision} than {found.old}: {_gain(found, trusting or main)}."
         return Verdict(decision, (first, *doubts))
+    if trusting is not None:
+        return Verdict("cannot tell", (*_trusted_or_not(found, main, trusting), *doubts))
     return Verdict(
         "cannot tell",
         (
@@ -64,6 +67,22 @@ def verdict_of(found: Counterfactual) -> Verdict:
             _what_would(found, main),
             *doubts,
         ),
+    )
+
+
+def _affine(found: Counterfactual) -> Estimate | None:
+    """The estimate that takes trust in the top off: there only where the log shows such trust."""
+    here = (each for each in found.estimates if each.metric == CLICKS and not each.part)
+    return next((each for each in here if each.estimator == AFFINE), None)
+
+
+def _trusted_or_not(found: Counterfactual, main: Estimate, trusting: Estimate) -> tuple[str, str]:
+    """What either estimate says where they do not agree that there is a difference, and which."""
+    return (
+        f"Cannot tell whether {found.new} is better than {found.old}: {_gain(found, trusting)}, if "
+        "users click what stands on top because it stands there, as they seem to; "
+        f"{_gain(found, main)}, if they do not.",
+        "Compare by interleaving (dualrank interleave).",
     )
 
 
@@ -76,7 +95,7 @@ def _gain(found: Counterfactual, main: Estimate) -> str:
 
 
 def _unsupported(found: Counterfactual) -> tuple[str, str]:
-    support = found.support
+    support = found.least_support
     return (
         f"Cannot tell: {support.missing:.0%} of what {support.ranking} shows, as far as it would "
         f"be looked at, was never displayed ({1 - support.top:.0%} of what it shows on top): "
@@ -140,15 +159,17 @@ def _doubts(found: Counterfactual, main: Estimate) -> list[str]:
             f"{abs(found.disagreement):.1f} standard errors: the estimate goes "
             f"{found.mended:.0%} of the way to what clicks say."
         )
-    if any(each.estimator == AFFINE for each in found.estimates):
+    if _affine(found) is not None:
         doubts.append(
-            "Users seem to click what stands on top because it stands there: only the affine "
-            "estimate takes that off, and its interval takes what it takes off to be known."
+            "Users seem to click what stands on top because it stands there: the affine estimate, "
+            "which alone takes that off, must agree with the doubly robust one, and its interval "
+            "takes what it takes off to be known."
         )
-    if found.support.heaviest > HEAVY:
+    heaviest = max(found.support, found.support_of_old, key=lambda each: each.heaviest)
+    if heaviest.heaviest > HEAVY:
         doubts.append(
-            f"Ten clicks carry {found.support.heaviest:.0%} of the weight of inverse propensity: a "
-            "few users decide."
+            f"Ten clicks carry {heaviest.heaviest:.0%} of the weight of inverse propensity under "
+            f"{heaviest.ranking}: a few users decide."
         )
     signs = {
         each.sign

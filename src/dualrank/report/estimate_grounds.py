@@ -22,37 +22,40 @@ FEW_CLICKS = 100
 
 
 def support_section(found: Counterfactual) -> Section:
-    """How much of what the new ranking shows the clicks of the log can tell anything about."""
-    support = found.support
+    """How much of what both rankings show the clicks of the log can tell anything about."""
+    new, old = found.support, found.support_of_old
+    of_new, of_old = ends_kept(new.ranking), ends_kept(old.ranking)
     points = (
         Point(
             "first results",
-            "good" if 1 - support.top <= MOST_MISSING else "warning",
+            "good" if 1 - min(new.top, old.top) <= MOST_MISSING else "warning",
             {},
-            f"In {support.top:.0%} of sessions the log has displayed, at some position, what the "
-            "new ranker puts first.",
+            f"What {of_new} puts first the log has displayed, at some position, in {new.top:.0%} "
+            f"of sessions; what {of_old} puts first, in {old.top:.0%}.",
         ),
         Point(
             "all that would be examined",
-            "good" if support.is_enough else "failed",
+            "good" if found.least_support.is_enough else "failed",
             {},
-            f"{support.examined:.0%} of it was displayed. About the rest no click can tell; below "
-            f"{1 - MOST_MISSING:.0%}, estimates from clicks are refused.",
+            f"{new.examined:.0%} of it was displayed under {of_new}, {old.examined:.0%} under "
+            f"{of_old}. About the rest no click can tell; below {1 - MOST_MISSING:.0%}, estimates "
+            "from clicks are refused.",
         ),
         Point(
             "effective clicks",
-            "good" if support.effective_clicks >= FEW_CLICKS else "warning",
+            "good" if min(new.effective_clicks, old.effective_clicks) >= FEW_CLICKS else "warning",
             {},
-            f"{support.clicks:,.0f} clicks tell as much as {support.effective_clicks:,.0f} of one "
-            "weight would. They are few of many where the new ranker puts on top what the log "
-            "displayed far down.",
+            f"{new.clicks:,.0f} clicks tell as much as {new.effective_clicks:,.0f} of one weight "
+            f"would about {of_new}, as {old.effective_clicks:,.0f} about {of_old}. They are few of "
+            "many where a ranking puts on top what the log displayed far down.",
         ),
         Point(
             "heaviest clicks",
-            "good" if support.heaviest <= HEAVY else "warning",
+            "good" if max(new.heaviest, old.heaviest) <= HEAVY else "warning",
             {},
-            f"Ten clicks carry {support.heaviest:.1%} of the weight of inverse propensity. Where "
-            f"it is more than {HEAVY:.0%}, a few users decide.",
+            f"Ten clicks carry {new.heaviest:.1%} of the weight of inverse propensity under "
+            f"{of_new}, {old.heaviest:.1%} under {of_old}. Where it is more than {HEAVY:.0%}, a "
+            "few users decide.",
         ),
     )
     return Section(SUPPORT, points=points)
