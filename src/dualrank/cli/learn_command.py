@@ -86,7 +86,7 @@ def learn(
 
             open_things.enter_context(collecting(stream, events, wait=wait, every=every))
         learner = Learner(versions, Segments(events), settings, table)
-        with one_bar("segments learned") as heard:
+        with one_bar("segments learned", endless=not once) as heard:
             (catch_up if once else follow)(learner, heard=heard)
     live = versions.live
     content = {"live": live.number, **asdict(learner.state)}
