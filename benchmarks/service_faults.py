@@ -126,9 +126,11 @@ class World:
 class Client(threading.Thread):
     """Users who search and click, until they are stopped."""
 
-    def __init__(self, world: World, ports: list[int], account: Account, seed: int) -> None:
+    def __init__(
+        self, world: World, ports: list[int], account: Account, seed: int, pause: float = 0.0
+    ) -> None:
         super().__init__(daemon=True)
-        self.world, self.ports, self.account = world, ports, account
+        self.world, self.ports, self.account, self.pause = world, ports, account, pause
         self.chance = random.Random(seed)
         self.stopped = threading.Event()
 
@@ -155,6 +157,7 @@ class Client(threading.Thread):
                         }
                         events += [clicked, {**clicked, "kind": "cart"}]
             self.send(events)
+            time.sleep(self.pause)
 
     def send(self, events: list[dict[str, Any]]) -> None:
         """Send events until they are acknowledged, and some of them once more."""
