@@ -392,9 +392,9 @@ def free_port() -> int:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[None]:
-    """A folder of 48 megabytes."""
+    """A folder of 200 megabytes."""
     folder.mkdir(parents=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(folder)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200m", "tmpfs", str(folder)], check=True)
     try:
         yield
     finally:
