@@ -3,10 +3,11 @@
     python -m benchmarks.service_faults [--repetitions 20] [--faults server-killed,redis-gone]
 
 Users search and click all the time, while a part is killed, filled, torn or poisoned, over and over
-in the same folder. A request without an answer is sent again. In the end every event that was
-acknowledged is sought in the click log (or among the late ones), and answers are compared with the
-scores of the version that they name. A full disk is a small tmpfs, which needs root; Redis needs
-`redis-server`.
+in the same folder. Every second time the fault waits until the learner has made another version, or
+half a minute: so it comes soon after a swap, and the other times while things are still starting. A
+request without an answer is sent again. In the end every event that was acknowledged is sought in
+the click log (or among the late ones), and answers are compared with the scores of the version that
+they name. A full disk is a small tmpfs, which needs root; Redis needs `redis-server`.
 """
 
 from __future__ import annotations
@@ -38,17 +39,22 @@ from dualrank.online import Collector, EventStore, RedisStream, Segments, Versio
 
 DOCUMENTS, FEATURES, QUERIES, AT_ONCE = 6, 4, 200, 8
 WAIT, EVERY = "1", "0.5"
-SET_BACK = (
+LONGEST_WAIT = 30.0
+"""Seconds that a fault waits for another version."""
+START = (
     "import time; real = time.time; time.time = lambda: real() - {back}; "
+    "from dualrank.online.service import learner_process; learner_process.LONGEST_PAUSE = 1.0; "
     "from dualrank.cli.app import main; main()"
 )
+"""`dualrank` with another clock. A learner that was killed is back after a second: the pause would
+double each time, and there would soon be none to kill."""
 
 
 class Process:
     """A command of dualrank, and its port if it serves."""
 
     def __init__(self, log: Path, words: list[str], *, back: float = 0.0) -> None:
-        start = ["-c", SET_BACK.format(back=back)] if back else ["-m", "dualrank"]
+        start = ["-c", START.format(back=back)]
         with log.open("ab") as errors:
             out = subprocess.PIPE if words[0] == "serve" else subprocess.DEVNULL
             self.process = subprocess.Popen(
@@ -120,9 +126,11 @@ class World:
 class Client(threading.Thread):
     """Users who search and click, until they are stopped."""
 
-    def __init__(self, world: World, ports: list[int], account: Account, seed: int) -> None:
+    def __init__(
+        self, world: World, ports: list[int], account: Account, seed: int, pause: float = 0.0
+    ) -> None:
         super().__init__(daemon=True)
-        self.world, self.ports, self.account = world, ports, account
+        self.world, self.ports, self.account, self.pause = world, ports, account, pause
         self.chance = random.Random(seed)
         self.stopped = threading.Event()
 
@@ -149,6 +157,7 @@ class Client(threading.Thread):
                         }
                         events += [clicked, {**clicked, "kind": "cart"}]
             self.send(events)
+            time.sleep(self.pause)
 
     def send(self, events: list[dict[str, Any]]) -> None:
         """Send events until they are acknowledged, and some of them once more."""
@@ -216,9 +225,12 @@ class Service:
         self.server = self.start()
 
     def learner_killed(self) -> None:
-        """Kill -9 of the learner."""
-        for each in self.server.children():
-            os.kill(each, 9)
+        """Kill -9 of the learner, as soon as there is one."""
+        while not (learners := self.server.children()):
+            time.sleep(0.05)
+        for each in learners:
+            with suppress(ProcessLookupError):
+                os.kill(each, 9)
 
     def both_killed(self) -> None:
         """Kill -9 of both."""
@@ -380,9 +392,9 @@ def free_port() -> int:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[None]:
-    """A folder of 48 megabytes."""
+    """A folder of 200 megabytes."""
     folder.mkdir(parents=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(folder)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200m", "tmpfs", str(folder)], check=True)
     try:
         yield
     finally:
@@ -435,6 +447,13 @@ def without_model(service: Service, account: Account) -> int:
     return wrong
 
 
+def wait_for_version(versions: Versions) -> None:
+    """Until there is one more than now, as long as that may take."""
+    before, began = max(versions.note().versions), time.monotonic()
+    while max(versions.note().versions) == before and time.monotonic() - began < LONGEST_WAIT:
+        time.sleep(0.1)
+
+
 def try_fault(name: str, repetitions: int, world: World, base: Path, seed: int) -> str:
     """A row of the table."""
     kind, fault, title = FAULTS[name]
@@ -448,8 +467,10 @@ def try_fault(name: str, repetitions: int, world: World, base: Path, seed: int) 
         try:
             for client in clients:
                 client.start()
-            for _ in range(repetitions):
+            for turn in range(repetitions):
                 time.sleep(chance.uniform(0.3, 1.0))
+                if turn % 2:
+                    wait_for_version(service.versions())
                 fault(service)
             time.sleep(1.0)
         finally:
@@ -460,7 +481,7 @@ def try_fault(name: str, repetitions: int, world: World, base: Path, seed: int) 
             service.stop()
         wrong = without_model(service, account)
         lost, twice = settle(service.events, account)
-        made = len(service.versions().note().versions)
+        made = max(service.versions().note().versions)
     said = f"| {title} | {repetitions} | {len(account.acknowledged):,} | {lost} | {twice} "
     busy = account.statuses["events 503"]
     return said + f"| {len(account.answers):,} | {wrong} | {busy:,} | {made} |"

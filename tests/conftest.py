@@ -27,6 +27,7 @@ LONGEST = (
     "cli/test_train.py",
     "cli/test_learn.py",
     "online/test_faults.py",
+    "online/test_many_servers.py",
     "reproduce/test_method_comparison.py",
     "learning/test_resuming.py",
 )

@@ -7,7 +7,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dualrank.cli.outputs import CURVES, EXPERIMENT, GENERATED, MODEL, NewFile, check_output
+from dualrank.cli.outputs import (
+    CURVES,
+    EXPERIMENT,
+    GENERATED,
+    MODEL,
+    UPDATED,
+    NewFile,
+    check_output,
+)
 from dualrank.data.generator import generate_splits, with_document_ids
 from dualrank.data.letor.writer import write_letor
 from dualrank.errors import SettingsError
@@ -88,6 +96,23 @@ def test_folders_are_known_by_what_is_in_them(tmp_path, kind, file, content):
     check_output(tmp_path, kind, {}, force=True)
     (tmp_path / file).write_text(json.dumps(content))
     check_output(tmp_path, kind, {}, force=False)
+
+
+def test_a_folder_that_is_replaced_as_a_whole_holds_nothing_else(tmp_path):
+    check_output(tmp_path / "new", UPDATED, {}, force=False)
+    for name in ("manifest.json", "ranker.safetensors", "report.html", "checkpoint-2.safetensors"):
+        (tmp_path / name).write_text('{"ranker": {}}')
+    (tmp_path / "twin").mkdir()
+    check_output(tmp_path, UPDATED, {}, force=False)
+    notes = tmp_path / "notes.txt"
+    notes.touch()
+    with pytest.raises(
+        SettingsError, match=r"and 'notes\.txt' in it is no part of a model; .*--force"
+    ):
+        check_output(tmp_path, UPDATED, {}, force=False)
+    check_output(tmp_path, UPDATED, {}, force=True)
+    with pytest.raises(SettingsError, match="which is read"):
+        check_output(tmp_path, UPDATED, {"log": str(notes)}, force=True)
 
 
 def test_another_programs_manifest_marks_no_model(tmp_path):

@@ -36,6 +36,20 @@ def test_in_a_file_there_is_no_bar_and_no_empty_line(monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_of_work_without_end_a_file_gets_no_lines(monkeypatch, capsys, terminal):
+    monkeypatch.setattr("dualrank.cli.progress_lines.FIRST", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    if terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    with one_bar("following", endless=True) as report:
+        report(1, 5)
+        time.sleep(0.15)
+        assert (current_bars() is no_bar) != terminal
+    assert ("following" in capsys.readouterr().err) == terminal
+
+
 @pytest.mark.parametrize(("rank", "speaks"), [("0", True), ("1", False)])
 def test_of_several_workers_the_first_one_speaks(monkeypatch, capsys, rank, speaks):
     monkeypatch.setenv("FORCE_COLOR", "1")

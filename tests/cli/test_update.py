@@ -43,7 +43,9 @@ def test_a_day_is_added_to_a_model(folder, command):
     assert "beside 750 older ones" in out
     assert "lists are remembered for the next update" in out
     assert not [path for path in folder.iterdir() if path.name.startswith(".second")]
+    (folder / "second" / "notes.txt").write_text("prices are missing")
     for more, sentence in (
+        (("--out", "second"), "second: the whole folder is replaced, and 'notes.txt' in it is no"),
         (("--out", "model"), "model: this would write over model, which is read"),
         (("--out", "third", "--half-life", 0), "half_life is a number of sessions|--half-life"),
         (("--out", "third", "--method", "pairwise"), "method pairwise does not go on"),
@@ -52,3 +54,4 @@ def test_a_day_is_added_to_a_model(folder, command):
         assert code == 2
         assert any(part in err for part in sentence.split("|")), err
     assert not (folder / "third").exists()
+    assert (folder / "second" / "notes.txt").exists()

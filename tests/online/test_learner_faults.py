@@ -1,15 +1,17 @@
 """What a learner survives: kills, segments that are damaged or missing, full disks."""
 
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from dualrank.errors import DataError, StorageError
+from dualrank.errors import DataError, StoppedError, StorageError
 from dualrank.online.learner import learner as module
-from dualrank.online.learner.following import catch_up
+from dualrank.online.learner.following import catch_up, follow
 from dualrank.online.learner.learner import Learner
 from dualrank.online.learner.learner_state import LearnerState
+from dualrank.online.learner_record import LearnerRecord
 from dualrank.online.versions import Versions
 
 from .learner_site import DATA, SETTINGS, Site
@@ -207,3 +209,25 @@ def test_catching_up_ends_where_nothing_can_be_written(site, monkeypatch):
     monkeypatch.setattr(LearnerState, "write", full)
     with pytest.raises(StorageError, match="no space left"):
         catch_up(learner)
+
+
+def test_events_that_do_not_come_in_for_a_minute_are_an_alarm_once(site, monkeypatch):
+    """Redis is gone for a moment, then for long, then for long once more."""
+    clock = [0.0]
+    problems = iter(["gone", None, *["gone since noon"] * 100, None, *["gone again"] * 100])
+
+    def problem():
+        clock[0] += 1.0
+        try:
+            return next(problems)
+        except StopIteration:
+            raise StoppedError("asked to stop") from None
+
+    time = SimpleNamespace(monotonic=lambda: clock[0], sleep=lambda seconds: None)
+    monkeypatch.setattr("dualrank.online.learner.following.time", time)
+    follow(site.learner(), every=0.0, problem=problem)
+    alarms = LearnerRecord.read(site.versions.folder).alarms
+    assert [(each.kind, each.said) for each in alarms] == [
+        ("events", "no events have come in for 1 min 0 s: gone since noon"),
+        ("events", "no events have come in for 1 min 0 s: gone again"),
+    ]

@@ -8,6 +8,7 @@ import pytest
 from dualrank.data.features import read_features
 from dualrank.errors import SettingsError, StorageError
 from dualrank.online.events import group_commit
+from dualrank.online.events.collecting import collecting
 from dualrank.online.events.event_store import EventStore
 from dualrank.online.events.redis_stream import RedisStream
 from dualrank.online.events.segments import Segments
@@ -181,6 +182,16 @@ def test_a_thread_copies_and_goes_on_when_redis_is_back(server, stream, store):
         record(stream, clicked(1, 1))
         _until(lambda: store.counts()["events"] == 2)
         _until(lambda: copying.problem is None)
+
+
+def test_who_collects_can_be_asked_why_nothing_comes(server, tmp_path):
+    with collecting(server.url, tmp_path / "events", wait=0.0, every=0.1) as problem:
+        assert problem() is None
+        server.kill()
+        _until(lambda: problem() is not None)
+        assert "cannot be reached" in problem()
+        server.start()
+        _until(lambda: problem() is None)
 
 
 def test_a_poisoned_stream_is_read_past(server, stream, store, caplog):

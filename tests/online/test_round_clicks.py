@@ -112,7 +112,7 @@ def test_without_features_nothing_is_learned_and_that_is_said(data, events):
     found = read_round(events, [1])
     assert found.log is None
     assert found.suspicions[0].kind == "feature"
-    assert "no table of them was given" in found.suspicions[0].said
+    assert "no table of them was given (--features)" in found.suspicions[0].said
 
 
 def test_missing_features_and_unknown_documents_leave_their_sessions_out(data, events):

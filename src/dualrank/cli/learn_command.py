@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -81,13 +83,15 @@ def learn(
         table = open_features(features, versions.load(versions.live.number))
     with ExitStack() as open_things:
         open_things.enter_context(writing_alone(versions.folder / "learning"))
+        following: Callable[..., None] = follow
         if stream is not None:
             from dualrank.online.events.collecting import collecting
 
-            open_things.enter_context(collecting(stream, events, wait=wait, every=every))
+            held = collecting(stream, events, wait=wait, every=every)
+            following = partial(follow, problem=open_things.enter_context(held))
         learner = Learner(versions, Segments(events), settings, table)
-        with one_bar("segments learned") as heard:
-            (catch_up if once else follow)(learner, heard=heard)
+        with one_bar("segments learned", endless=not once) as heard:
+            (catch_up if once else following)(learner, heard=heard)
     live = versions.live
     content = {"live": live.number, **asdict(learner.state)}
     answer(

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from dualrank.errors import DataError, SettingsError
+from dualrank.sentences import shortened
 from dualrank.storage import read_json
 
 
@@ -92,6 +93,32 @@ class NewFolder:
         return any(True for mark in self.marks for _ in _with_mark(out, mark))
 
 
+class ReplacedFolder(NewFolder):
+    """That a folder is replaced with all that is in it; `own` are the patterns of what may go."""
+
+    def __init__(self, earlier: NewFolder, *own: str) -> None:
+        super().__init__(*earlier.marks)
+        self.own = own
+
+    def refuses(self, out: Path) -> str | None:
+        """Why the folder is not replaced."""
+        if why := super().refuses(out):
+            return why
+        found = sorted(out.iterdir()) if out.is_dir() else []
+        kept = [each.name for each in found if not any(map(each.match, self.own))]
+        if not kept:
+            return None
+        return (
+            f"the whole folder is replaced, and {shortened(kept[0])} in it is no part of a model; "
+            "give another one, or --force to remove what is there"
+        )
+
+    def overwrites(self, out: Path, read: Path) -> bool:
+        """Whether what is read would go with the folder."""
+        inside = out.is_dir() and out.resolve() in read.resolve().parents
+        return inside or super().overwrites(out, read)
+
+
 class NewRun(NewFile):
     """That a parameter names a run to write: a file, or a folder of parts, here or elsewhere.
 
@@ -146,6 +173,13 @@ LOGS = ("log", "events", "data")
 MODEL = NewFolder(
     "manifest.json:ranker", "propensity.json:examination", "checkpoint*.safetensors", "tensorboard"
 )
+UPDATED = ReplacedFolder(
+    MODEL,
+    *("manifest.json", "ranker.safetensors", "optimizers.safetensors", "memory.safetensors"),
+    *("propensity.json", "diagnosis.json", "report.html", "twin"),
+    *("checkpoint*.safetensors", "tensorboard"),
+)
+"""A model as `train` and `update` leave it."""
 DIAGNOSIS = NewFolder("diagnosis.json:points")
 INTERLEAVING = NewFolder("comparison.json:pairs")
 ESTIMATE = NewFolder("estimate.json:estimates")

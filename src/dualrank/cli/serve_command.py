@@ -13,6 +13,7 @@ from dualrank.cli.outputs import GENERATED
 from dualrank.cli.plan_swaps_command import as_share
 from dualrank.cli.terminal import Json, answer
 from dualrank.errors import SettingsError
+from dualrank.progress import show_progress
 
 if TYPE_CHECKING:
     from dualrank.online.learner.learner import LearnerSettings
@@ -131,16 +132,17 @@ def serve(
             f"{started.events}",
         )
 
-    serve_until_stopped(
-        model,
-        events,
-        settings,
-        learn=learn,
-        learning=learning,
-        features=features,
-        seed=seed,
-        ready=ready,
-    )
+    with show_progress(None):  # its stderr is a log
+        serve_until_stopped(
+            model,
+            events,
+            settings,
+            learn=learn,
+            learning=learning,
+            features=features,
+            seed=seed,
+            ready=ready,
+        )
 
 
 def _demo(settings: ServiceSettings, out: Path | None, seed: int, as_json: bool) -> None:

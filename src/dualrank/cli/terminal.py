@@ -156,14 +156,15 @@ def _is_silent() -> bool:
 
 
 @contextmanager
-def one_bar(description: str, *, waits: bool = False) -> Iterator[Heard]:
+def one_bar(description: str, *, waits: bool = False, endless: bool = False) -> Iterator[Heard]:
     """A single bar, fed with what is done and how much there is; lines where stderr is a file.
 
     A bar that `waits` is seen after two seconds. So are those of long work inside, which come
-    under this one; where stderr is a file, this one's lines tell of them if it has no count.
+    under this one; where stderr is a file, this one's lines tell of them if it has no count. Of
+    `endless` work, which nobody waits for, a file gets no lines.
     """
     console = _error_console()
-    if _is_silent():
+    if _is_silent() or (endless and not console.is_terminal):
         with show_progress(None):
             yield lambda done, total: None
     elif not console.is_terminal:

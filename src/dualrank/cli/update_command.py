@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dualrank.cli.options import Typed, Without, imports
-from dualrank.cli.outputs import MODEL
+from dualrank.cli.outputs import UPDATED
 from dualrank.cli.terminal import Json, Log, answer, one_bar, open_features, open_log
 from dualrank.data.log.log_options import LogOptions
 
@@ -24,7 +24,7 @@ def update(
         Path,
         typer.Option("--features", help="Parquet keyed by query_id and doc_id, or LETOR text."),
     ],
-    out: Annotated[Path, typer.Option("--out", help="The model directory to write."), MODEL],
+    out: Annotated[Path, typer.Option("--out", help="The model directory to write."), UPDATED],
     half_life: Annotated[
         float | None,
         typer.Option(help="After so many new sessions an older one counts half; else none fades."),

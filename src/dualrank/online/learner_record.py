@@ -52,7 +52,7 @@ class Alarm:
 
     time: float
     kind: str
-    """One word: `curve`, `clicks`, `client`, `feature`, `version`, `learner`."""
+    """One word: `curve`, `clicks`, `client`, `feature`, `version`, `learner`, `events`."""
     said: str
     """One sentence, that names what was found."""
 

@@ -1,5 +1,6 @@
 """The learner as a child: started again, ended with its parent, logged as the server."""
 
+import json
 import os
 import signal
 import subprocess
@@ -61,6 +62,16 @@ def test_a_learner_does_not_outlive_a_server_that_was_killed():
             return file.read().split()[2] == "Z"
 
     wait_until(gone)
+
+
+def test_what_a_learner_says_at_its_end_is_a_line_of_the_log(tmp_path):
+    command = [sys.executable, "-m", "dualrank.online.service.learner_process", str(os.getpid())]
+    words = ["learn", str(tmp_path), "--events", str(tmp_path)]
+    found = subprocess.run([*command, *words], capture_output=True, text=True)
+    assert (found.returncode, found.stdout) == (2, "")
+    (said,) = (json.loads(line) for line in found.stderr.splitlines())
+    assert said["level"] == "warning"
+    assert said["message"].startswith(f"{tmp_path}: no folder of versions")
 
 
 def test_the_words_of_the_learner_name_what_it_follows(tmp_path):

@@ -50,7 +50,7 @@ BODIES = {
         with_documents(GOOD, '{"doc_id":"b","features":[1,2,3]}'),
         "document 'b' of query 'q' has 3 features; the model knows 2",
     ),
-    "no features at all": (with_documents('{"doc_id":"a"}'), "this service has no table of them"),
+    "no features at all": (with_documents('{"doc_id":"a"}'), "or start it with --features"),
     "features of some": (
         with_documents(GOOD, '{"doc_id":"b"}'),
         "document 'b' of query 'q' has no features, and others have",

@@ -95,7 +95,7 @@ def test_it_says_where_it_is_and_answers(server):
 
 
 def test_every_way_to_collect_waits_as_long():
-    """Half an hour: servers, the learner that collects for many, and the store by itself."""
+    """Five minutes: servers, the learner that collects for many, and the store by itself."""
     learn_waits = inspect.signature(learn).parameters["wait"].default
     assert ServiceSettings().wait == learn_waits == WAIT == 300
 
@@ -164,6 +164,26 @@ def test_a_path_that_climbs_is_refused_as_it_came(server):
             b"GET /../../../etc/passwd HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
         )
         assert read_all(connection).startswith(b"HTTP/1.1 404")
+
+
+def test_with_a_learner_every_line_of_the_log_is_json_too(tmp_path, model_numbered):
+    """The learner lives as long as it takes to say how far it is, and is asked to stop."""
+    server = Server(tmp_path, model_numbered(1), "--learn")
+    try:
+        end = time.monotonic() + 60
+        while not (server.events / "_versions" / "learning").exists():
+            assert time.monotonic() < end, server.log.read_text()
+            time.sleep(0.1)
+        time.sleep(6)  # a command says after five seconds how far it is
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(20) == 0
+    finally:
+        server.process.kill()
+        server.process.wait()
+    said = [json.loads(line) for line in server.log.read_text().splitlines()]
+    assert [each["message"] for each in said][-1] == "stopped"
+    assert any(each["message"].startswith("the learner is process") for each in said)
+    assert server.process.stdout.read() == ""
 
 
 def test_two_servers_do_not_share_a_folder_of_events(server):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -14,12 +14,17 @@ from dualrank.online.events.stream_copying import StreamCopying
 
 
 @contextmanager
-def collecting(url: str, events: Path, *, wait: float, every: float) -> Iterator[None]:
-    """Meanwhile copy a stream into a store, and make segments of what the store holds."""
+def collecting(
+    url: str, events: Path, *, wait: float, every: float
+) -> Iterator[Callable[[], str | None]]:
+    """Meanwhile copy a stream into a store, and make segments of what the store holds.
+
+    What it gives says why that cannot be done just now; None where all is well.
+    """
     with ExitStack() as held:
         store = EventStore(events, wait=wait)
         held.callback(store.close)
         stream = held.enter_context(RedisStream(url))
-        held.enter_context(StreamCopying(stream, store))
-        held.enter_context(Collector(store, Segments(events), every))
-        yield
+        copying = held.enter_context(StreamCopying(stream, store))
+        collector = held.enter_context(Collector(store, Segments(events), every))
+        yield lambda: copying.problem or collector.problem

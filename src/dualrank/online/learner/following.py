@@ -9,10 +9,13 @@ from contextlib import suppress
 
 from dualrank.errors import DataError, StoppedError, StorageError
 from dualrank.online.learner.learner import Learner
+from dualrank.sentences import duration
 
 LOOK_EVERY = 1.0
 """Seconds between two looks where there is nothing to do."""
 LONGEST_WAIT = 60.0
+LONG_STANDSTILL = 60.0
+"""Seconds without new events for a reason, after which that is an alarm."""
 LOOKS = 3
 """At a segment that cannot be used, where nobody wants to wait."""
 
@@ -24,18 +27,20 @@ def follow(
     *,
     every: float = LOOK_EVERY,
     heard: Callable[[int, int], None] | None = None,
+    problem: Callable[[], str | None] = lambda: None,
 ) -> None:
     """Learn from segments as they are closed.
 
     What cannot be read or written now, because the disk is full, is tried again: what was learned
     until then is on disk. `heard` is told how many segments have been learned, and how many there
-    are. A `StoppedError` that a signal raises ends it at once: the round is done again at the next
-    start.
+    are. `problem` says why no events come in: for a minute, that is an alarm. A `StoppedError` that
+    a signal raises ends it at once: the round is done again at the next start.
     """
-    wait = every
+    wait, standstill = every, _Standstill(learner, problem)
     with suppress(StoppedError):
         while True:
             try:
+                standstill.look()
                 busy = learner.step()
                 wait = every
             except (OSError, StorageError, DataError) as error:
@@ -45,6 +50,28 @@ def follow(
                 heard(learner.state.learned, max(learner.segments.closed(), default=0))
             if not busy:
                 time.sleep(wait)
+
+
+class _Standstill:
+    """Whether events come in; an alarm where they have not for a while, and said once."""
+
+    def __init__(self, learner: Learner, problem: Callable[[], str | None]) -> None:
+        self._learner, self._problem = learner, problem
+        self._since: float | None = None
+        self._said = False
+
+    def look(self) -> None:
+        found = self._problem()
+        if found is None:
+            self._since, self._said = None, False
+            return
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+        lasts = now - self._since
+        if lasts >= LONG_STANDSTILL and not self._said:
+            self._learner.say("events", f"no events have come in for {duration(lasts)}: {found}")
+            self._said = True
 
 
 def catch_up(

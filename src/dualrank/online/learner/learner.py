@@ -128,7 +128,7 @@ class Learner:
         self._keep(starts=self.state.starts + 1)
         self._started = True
         if self.state.starts == MANY_STARTS:
-            self._say(
+            self.say(
                 "learner",
                 f"the learner was started {MANY_STARTS} times and each time ended before it came "
                 f"to the end of a round, after segment {self.state.learned}; its log says why",
@@ -152,7 +152,7 @@ class Learner:
             self._live_changed = True
             # A learner that was killed after its candidate went live knows of no decision.
             if self.state.decided or note.live != self.state.model:
-                self._say("version", f"version {note.live} was put live; learning goes on from it")
+                self.say("version", f"version {note.live} was put live; learning goes on from it")
             if not self.state.decided:
                 why = f"version {note.live} was put live before it was decided about"
                 self.versions.refuse(self.state.model, why)
@@ -171,7 +171,7 @@ class Learner:
             # Somebody else put another one live meanwhile: that is what they want.
             self._follow_people()
             return True
-        self._say("version", f"version {note.live} was taken back: {why}")
+        self.say("version", f"version {note.live} was taken back: {why}")
         self._keep(model=follows.number, live=follows.number, decided=True)
         return True
 
@@ -200,7 +200,7 @@ class Learner:
             return False
         found, laid = read
         for each in found.suspicions:
-            self._say(each.kind, each.said)
+            self.say(each.kind, each.said)
         before = self._rounds.since(self.state.changed_at)
         scored_by = self.state.model
         self._rounds.add(found, laid)
@@ -209,7 +209,7 @@ class Learner:
         moved = None if before is None or laid is None else movement(before, laid)
         alarmed = moved is not None and moved.is_clear
         if moved is not None and alarmed:
-            self._say("curve", moved.said)
+            self.say("curve", moved.said)
         # The round in which users changed mixes two habits: the one after it starts anew, too.
         changed = alarmed or self.state.suspect
         # A version from before the change, to which somebody went back, does not know of it.
@@ -295,9 +295,9 @@ class Learner:
         self.waits_for = said
         self._tries[number] = tries = self._tries.get(number, 0) + 1
         if tries == 1:
-            self._say("learner", f"{said}; it is waited for")
+            self.say("learner", f"{said}; it is waited for")
         elif tries >= MOST_TRIES:
-            self._say("learner", f"{said}; learning goes on without it")
+            self.say("learner", f"{said}; learning goes on without it")
             self._keep(learned=last)
 
     def _learned(self, found: RoundClicks, changed: bool, progress: dict[str, Any]) -> Model | None:
@@ -320,7 +320,7 @@ class Learner:
                 seed=self.settings.seed + found.segments[-1],
             )
         except DataError as error:
-            self._say("learner", f"nothing was learned: {error}")
+            self.say("learner", f"nothing was learned: {error}")
             return None
         begin = int(progress["changed_at"])
         today, before = self._rounds.since(begin), self._rounds.before(begin)
@@ -350,7 +350,7 @@ class Learner:
                 logger.info("version %d was refused: %s", number, said)
                 self._keep(decided=True)
                 if standing == "surely worse":
-                    self._say("learner", f"version {number} was refused: {said}")
+                    self.say("learner", f"version {number} was refused: {said}")
                     self._keep(model=note.live)
                 return
             if self.versions.go_live(number, said, over=note.live).state != "live":
@@ -397,7 +397,8 @@ class Learner:
         if not self.versions.has(self.state.model):
             self._keep(model=note.live, decided=True)
 
-    def _say(self, kind: str, said: str) -> None:
+    def say(self, kind: str, said: str) -> None:
+        """Raise an alarm, which servers show."""
         alarm = Alarm(time.time(), kind, said)
         logger.warning("%s: %s", kind, said)
         record = LearnerRecord.read(self.versions.folder)

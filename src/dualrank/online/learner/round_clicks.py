@@ -145,7 +145,7 @@ def read_round(
     brought = _features(segments, numbers)
     dataset = _completed(table, brought, rows)
     if dataset is None:
-        said = "segments without features, and no table of them was given (features=…)"
+        said = "segments without features, and no table of them was given (--features)"
         return replace(found, suspicions=(*found.suspicions, Suspicion("feature", said)))
     kept = rows.filter(pa.array(~left_out[sessions.of_row])) if left_out.any() else rows
     if kept.num_rows == 0:

@@ -15,9 +15,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
-from dualrank.online.service.structured_log import log_as_json
+from dualrank.online.service.structured_log import LoggedLines, log_as_json
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 LONG_LIFE = 60.0
@@ -44,6 +45,7 @@ class LearnerProcess:
         self._output = output
         self._stop = threading.Event()
         self._child: subprocess.Popen[bytes] | None = None
+        self._asked: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._supervise, name="learner", daemon=True)
 
     @property
@@ -59,9 +61,8 @@ class LearnerProcess:
     def ask_to_stop(self) -> None:
         """Let it end; whoever calls does not wait."""
         self._stop.set()
-        child = self._child
-        if child is not None and child.poll() is None:
-            child.terminate()
+        if self._child is not None:
+            self._ask(self._child)
 
     def stop(self) -> None:
         """End it, if need be by force."""
@@ -85,19 +86,29 @@ class LearnerProcess:
             self._stop.wait(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
+    def _ask(self, child: subprocess.Popen[bytes]) -> None:
+        """Ask a child to end, once: a second signal would interrupt its end."""
+        if child is not self._asked and child.poll() is None:
+            self._asked = child
+            child.terminate()
+
     def _begin(self, surroundings: dict[str, str]) -> subprocess.Popen[bytes]:
-        """Start it; what it says goes where the server's goes, or to the end of a file."""
-        nothing = subprocess.DEVNULL
-        if self._output is None:
-            return subprocess.Popen(self._command, stdin=nothing, env=surroundings)
-        with self._output.open("ab") as file:
-            return subprocess.Popen(self._command, stdin=nothing, stderr=file, env=surroundings)
+        """Start it; its log goes where the server's goes, or to the end of a file.
+
+        What it answers at its end is nobody's: stdout is the server's.
+        """
+        with ExitStack() as held:
+            file = None if self._output is None else held.enter_context(self._output.open("ab"))
+            nothing = subprocess.DEVNULL
+            return subprocess.Popen(
+                self._command, stdin=nothing, stdout=nothing, stderr=file, env=surroundings
+            )
 
     def _wait(self, child: subprocess.Popen[bytes]) -> int:
         while child.poll() is None and not self._stop.wait(LOOK_EVERY):
             pass
         if child.poll() is None:
-            child.terminate()
+            self._ask(child)
             try:
                 child.wait(PATIENCE)
             except subprocess.TimeoutExpired:
@@ -119,6 +130,7 @@ def _end_with(parent: int) -> None:
 
 if __name__ == "__main__":
     log_as_json()
+    sys.stderr = LoggedLines()
     _end_with(int(sys.argv[1]))
     if hasattr(os, "nice"):
         os.nice(5)

@@ -73,7 +73,7 @@ def candidates_of(
     elif table is None:
         raise DataError(
             f"{document_of(name, doc_ids[0])} has no features, and this service has no table of "
-            "them; send them, or start it with features="
+            "them; send them, or start it with --features"
         )
     else:
         features = table.features(name, doc_ids)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import sys
@@ -38,6 +39,21 @@ class JsonLines(logging.Formatter):
         if record.exc_info and record.exc_info[1] is not None:
             said["error"] = "".join(traceback.format_exception(*record.exc_info))[-8_000:]
         return json.dumps(said, default=str)
+
+
+class LoggedLines(io.TextIOBase):
+    """A stderr whose lines are log messages: what a command says that knows of no log."""
+
+    def __init__(self) -> None:
+        self._begun = ""
+
+    def write(self, text: str) -> int:
+        """Log the lines that end here."""
+        *lines, self._begun = (self._begun + text).split("\n")
+        for line in lines:
+            if line.strip():
+                logging.getLogger("dualrank").warning("%s", line.removeprefix("dualrank: "))
+        return len(text)
 
 
 def log_as_json(level: int = logging.INFO) -> None:
