@@ -17,6 +17,7 @@ from dualrank.data.letor import parser, reader
 from dualrank.data.letor.cache import FORMAT, LetorCache
 from dualrank.data.letor.reader import read_letor
 from dualrank.errors import DataError
+from dualrank.storage import sha256_of_file
 
 TEXT = "2 qid:7 1:0.5 2:1 # docid = A\n0 qid:7 1:0.25 2:3\n1 qid:8 2:4\n"
 
@@ -171,15 +172,39 @@ def test_a_damaged_cache_is_made_anew(source, parsings, damage):
     assert len(parsings) == 2
 
 
-@pytest.mark.parametrize("grades", [[1, 1], [np.nan] * 3, [-1] * 3])
-def test_arrays_that_no_text_gives_are_made_anew(source, parsings, grades):
+NO_TEXT = np.full((2, 5), 0x110000, np.uint32).view("<U5")[:, 0]
+"""Ids of characters that there are not, which Python does not even compare."""
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("grades.npy", np.array([1, 1], np.float32)),
+        ("grades.npy", np.array([np.nan] * 3, np.float32)),
+        ("grades.npy", np.array([-1] * 3, np.float32)),
+        ("query_ids.npy", NO_TEXT),
+        ("query_ids.npy", np.array([b"1", b"2"])),
+    ],
+)
+def test_arrays_that_no_text_gives_are_made_anew(source, parsings, name, values):
+    """Even where somebody has written down that they are the right ones."""
     assert len(read_letor(source).features) == 3
-    np.save(arrays(source) / "grades.npy", np.array(grades, np.float32))
-    manifest = next(beside(source).glob("*.json"))
-    content = json.loads(manifest.read_text())
-    stat = (arrays(source) / "grades.npy").stat()
-    content["files"]["grades.npy"] = [*(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)]
-    manifest.write_text(json.dumps(content))
+    file = arrays(source) / name
+    before = np.load(file)
+
+    def forge(array):
+        np.save(file, array)
+        manifest = next(beside(source).glob("*.json"))
+        content = json.loads(manifest.read_text())
+        stat = file.stat()
+        state = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
+        content["files"][name] = [*state, sha256_of_file(file)]
+        manifest.write_text(json.dumps(content))
+
+    forge(before)
+    read_letor(source)
+    assert len(parsings) == 1  # so the forgery is believed
+    forge(values)
     assert_equals_text(read_letor(source))
     assert len(parsings) == 2
 

@@ -129,6 +129,20 @@ def test_the_digest_does_not_depend_on_how_rows_are_cut(tmp_path, log, monkeypat
     equal(read_log(tmp_path / "pieces.parquet"), log)
 
 
+def test_positions_that_the_statistics_of_a_file_deny_are_refused(tmp_path):
+    """A database may believe them, and ask no row."""
+    path = tmp_path / "log.parquet"
+    rows = [("s1", "q", f"d{n}", n, 0) for n in range(1, 4)]
+    pq.write_table(long_table(rows), path, compression="none", use_dictionary=False)
+    three, far = (np.int64(n).tobytes() for n in (3, 2_139_081_118))
+    content = path.read_bytes()
+    data = content.index(b"".join(np.int64(n).tobytes() for n in (1, 2, 3)))
+    path.write_bytes(content[: data + 16] + far + content[data + 24 :])
+    assert content[data + 16 : data + 24] == three
+    with pytest.raises(DataError, match="it holds position 2,139,081,118, which its own stat"):
+        read_log(path)
+
+
 def test_a_log_with_gaps_keeps_its_places(tmp_path, log):
     gaps = RankedLists(np.array([[-1, 0, 1], [2, -1, -1]], dtype=np.int32), log.lists.queries)
     clicks = np.array([[False, False, True], [True, False, False]])

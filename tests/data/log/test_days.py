@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 
 from dualrank.data.click_log import PERIOD
 from dualrank.data.dataset import Dataset
-from dualrank.data.log.days import LogFolder, day_name, day_of_log, reduced_with
+from dualrank.data.log.days import (
+    Day,
+    LogFolder,
+    day_name,
+    day_of_log,
+    reduced_with,
+    refuse_unlike,
+)
 from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.read_log import read_log
 from dualrank.data.log.saved import KEY, write_log
@@ -260,6 +267,14 @@ def test_days_that_count_other_things_are_refused(folder, other, sentence):
     with pytest.raises(DataError) as refused:
         read_log(folder.folder)
     assert sentence in str(refused.value)
+
+
+def test_a_day_with_many_values_of_an_option_is_refused_in_a_short_sentence(tmp_path):
+    many = {"max_client_share": [0.5] * 500}
+    days = [Day(tmp_path / "1", "1", many, 1, 1), Day(tmp_path / "2", "2", {}, 1, 1)]
+    with pytest.raises(DataError, match=r"the max_client_share 0\.5, .*\(500 in all\)") as refused:
+        refuse_unlike(days)
+    assert len(str(refused.value).replace(str(tmp_path), "")) < 400
 
 
 def test_clicks_of_other_actions_do_not_add_up(folder):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -153,9 +154,16 @@ def open_arrays(directory: Path, max_grade: float | None) -> Dataset:
         or (offsets.shape, offsets.dtype) != ((len(query_ids) + 1,), np.int64)
         or (offsets[0], offsets[-1]) != (0, count)
         or (np.diff(offsets) < 1).any()
-        or query_ids.dtype.kind != "U"
-        or (doc_ids is not None and (doc_ids.shape, doc_ids.dtype.kind) != ((count,), "U"))
+        or not _is_text(query_ids)
+        or (doc_ids is not None and not (doc_ids.shape == (count,) and _is_text(doc_ids)))
     ):
         raise ValueError(f"the arrays in {directory} do not belong together")
     highest = float(grades.max()) if max_grade is None else float(max_grade)
     return Dataset(features, offsets, query_ids, grades, doc_ids, highest)
+
+
+def _is_text(ids: NDArray[Any]) -> bool:
+    """Whether an array holds text: Python stops at a character that there is not."""
+    if ids.dtype.kind != "U":
+        return False
+    return not ids.size or bool(ids.view(np.uint32).max() <= sys.maxunicode)

@@ -18,7 +18,7 @@ from dualrank.data.click_log import ClickLog
 from dualrank.data.log.log_options import CLICK, LogOptions
 from dualrank.data.log.saved import note_of, refusing_damage, write_log
 from dualrank.errors import DataError, SettingsError
-from dualrank.sentences import counted, shortened
+from dualrank.sentences import counted, listed, shortened
 from dualrank.storage import remove_unfinished, writing_alone
 
 PREFIX = "day="
@@ -112,7 +112,7 @@ def _said(what: str, value: Any) -> str:
     if value is True:
         return _SAID[what]
     if isinstance(value, list):
-        return f"the {_SAID[what]} {', '.join(map(shortened, value))}"
+        return f"the {_SAID[what]} {listed(map(shortened, value))}"
     return f"{_SAID[what]}={shortened(value)}"
 
 

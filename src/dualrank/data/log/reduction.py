@@ -24,6 +24,7 @@ from dualrank.data.click_log import PERIOD
 from dualrank.data.log.columns import Columns
 from dualrank.data.log.engine import Engine, numbered, only_value
 from dualrank.data.log.event_amounts import check_amounts, sums_of_amounts
+from dualrank.data.log.examples import MAX_DEPTH
 from dualrank.data.log.log_judging import CLICKED, LogJudging
 from dualrank.data.log.log_options import LogOptions
 from dualrank.data.log.log_periods import cut
@@ -122,6 +123,12 @@ def reduce_in_engine(
         deepest = only_value(engine, "SELECT max(place) FROM displayed")
         if deepest is None or deepest <= words * WORD:
             break
+        if deepest > MAX_DEPTH:
+            # An engine that believes the statistics of a file asks no row whether it fits.
+            raise DataError(
+                f"{source}: it holds position {deepest:,}, which its own statistics deny: it is "
+                "damaged; write it again"
+            )
         words = -(-deepest // WORD)
     return _Reduction(engine, columns, options, source, words, problems, shards).account()
 
