@@ -53,18 +53,19 @@ def verdict_of(found: Counterfactual) -> Verdict:
             "by interleaving (dualrank interleave)."
         )
         return Verdict("cannot tell", (said, instead, *doubts[1:]))
-    trusting = _affine(found)
-    if main.sign and (trusting is None or trusting.sign == main.sign):
+    # The affine estimate is right where users trust the top, the other one where they do not.
+    shown = _affine(found) or main
+    if shown.sign != main.sign:
+        return Verdict("cannot tell", (*_trusted_or_not(found, main, shown), *doubts))
+    if main.sign:
         decision: Decision = "better" if main.sign > 0 else "worse"
-        first = f"{found.new} is {decision} than {found.old}: {_gain(found, trusting or main)}."
+        first = f"{found.new} is {decision} than {found.old}: {_gain(found, shown)}."
         return Verdict(decision, (first, *doubts))
-    if trusting is not None:
-        return Verdict("cannot tell", (*_trusted_or_not(found, main, trusting), *doubts))
     return Verdict(
         "cannot tell",
         (
-            f"Cannot tell whether {found.new} is better than {found.old}: {_gain(found, main)}.",
-            _what_would(found, main),
+            f"Cannot tell whether {found.new} is better than {found.old}: {_gain(found, shown)}.",
+            _what_would(found, shown),
             *doubts,
         ),
     )
