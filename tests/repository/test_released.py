@@ -3,11 +3,13 @@
 import re
 import tomllib
 from collections import Counter
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from dualrank.extras import _EXTRAS
@@ -126,3 +128,22 @@ def test_all_that_the_sdist_names_is_there():
 def test_no_file_name_is_in_two_rooms():
     names = Counter(path.name for path in ROOT.glob("src/dualrank/**/*.py"))
     assert [name for name, times in names.items() if times > 1 and name != "__init__.py"] == []
+
+
+def test_pinned_versions_install_on_the_oldest_python_that_is_claimed():
+    """One that did not left whoever had that Python with an error of the installer alone."""
+    oldest = PROJECT["requires-python"].removeprefix(">=") + ".0"
+    pinned = {
+        (word := line.split("=="))[0].strip().lower().replace("_", "-"): word[1].strip()
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if "==" in line and not line.startswith("#")
+    }
+    found = {each.metadata["Name"].lower().replace("_", "-"): each for each in distributions()}
+    asks = {
+        name: found[name].metadata.get("Requires-Python", "")
+        for name in pinned
+        if name in found and found[name].version == pinned[name]
+    }
+    assert len(asks) > 100
+    wrong = {name: said for name, said in asks.items() if oldest not in SpecifierSet(said)}
+    assert wrong == {}
