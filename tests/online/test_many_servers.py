@@ -16,8 +16,8 @@ PATIENCE = 90.0
 
 
 @pytest.fixture
-def faults(monkeypatch):
-    """The servers and clients of `benchmarks.service_faults`, none of which is left behind."""
+def benchmark(monkeypatch):
+    """Imports the modules of a benchmark; none of the servers they start is left behind."""
     started = []
 
     class Noted(subprocess.Popen):
@@ -27,17 +27,18 @@ def faults(monkeypatch):
 
     monkeypatch.syspath_prepend(str(ROOT))
     monkeypatch.setattr(subprocess, "Popen", Noted)
-    yield import_module("benchmarks.service_faults")
+    yield lambda name: import_module(f"benchmarks.{name}")
     for process in started:
         process.kill()
         process.wait()
 
 
 @needs_redis
-def test_two_servers_and_a_learner_on_redis_are_killed_and_nothing_is_lost(tmp_path, faults):
-    world, account = faults.World(), faults.Account()
-    shared = faults.Shared(tmp_path, world, random.Random(1))
-    client = faults.Client(world, shared.ports, account, seed=1, pause=0.1)
+def test_two_servers_and_a_learner_on_redis_are_killed_and_nothing_is_lost(tmp_path, benchmark):
+    services, faults = benchmark("services_that_fail"), benchmark("service_faults")
+    world, account = services.World(), services.Account()
+    shared = services.Shared(tmp_path, world, random.Random(1))
+    client = services.Client(world, shared.ports, account, seed=1, pause=0.1)
 
     def until(true):
         end = time.monotonic() + PATIENCE
@@ -54,7 +55,7 @@ def test_two_servers_and_a_learner_on_redis_are_killed_and_nothing_is_lost(tmp_p
         until(lambda: max(shared.versions().note().versions) > latest)
 
     def version_at(port):
-        return faults.post(port, "/rank", world.query(0))[1]["version"]
+        return services.post(port, "/rank", world.query(0))[1]["version"]
 
     client.start()
     try:
