@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # second thread can make a small training step forty times slower.
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: demo live test test-spark test-oldest check docs dist format benchmark fuzz clean
+.PHONY: demo live test test-quick test-spark test-oldest check docs dist format benchmark fuzz clean
 
 demo: $(VENV)/.installed
 	$(BIN)/dualrank demo --out demo
@@ -16,16 +16,25 @@ demo: $(VENV)/.installed
 live: $(VENV)/.installed-serve
 	$(BIN)/dualrank serve --demo
 
-# The same examples of property tests in every run; `pytest` alone searches for new ones.
-# Files begin in the order of tests/conftest.py, the longest first, so that both workers end at once.
+# Each test has a limit (pyproject.toml), the whole run one hour, where there is `timeout`. The same
+# examples of property tests in every run; `pytest` alone searches for new ones. One thread for each
+# of the two workers. Files begin in the order of tests/conftest.py, so that both end at once.
+LIMIT := $(if $(shell command -v timeout),timeout --foreground --signal=INT --kill-after=60 3600)
+PYTEST := OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(LIMIT) $(BIN)/python -m pytest --hypothesis-profile=ci
+IN_TWO := -n 2 --dist loadscope --no-loadscope-reorder
+
 test: check
-	$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder --hypothesis-profile=ci
+	$(PYTEST) $(IN_TWO) --durations=10
+
+# Without commands, services, pages and experiments: for the inner loop.
+test-quick: $(VENV)/.installed-dev
+	$(PYTEST) $(IN_TWO) -m "not slow"
 
 # What needs Spark, on two executors; where there is no Java, nothing is installed.
 test-spark:
 	@if command -v java >/dev/null || [ -n "$$JAVA_HOME" ]; then \
 		$(MAKE) $(VENV)/.installed-spark && \
-		DUALRANK_TEST_SPARK=1 $(BIN)/pytest --hypothesis-profile=ci tests/spark; \
+		DUALRANK_TEST_SPARK=1 $(PYTEST) tests/spark; \
 	else echo "there is no Java (such as openjdk-17-jre-headless): Spark is not tested"; fi
 
 # The rooms that hold most of dualrank, on the oldest versions that pyproject.toml claims.
@@ -33,7 +42,7 @@ OLDEST := .venv-oldest
 OLDEST_ROOMS := clicks contract corrections data decisions evaluation learning propensity rankers
 OLDEST_EXTRAS := charts,chinese,onnx,pages,redis,serve,tensorboard,trees
 # Not all of the extra dev: some of what tests compare with wants newer versions of the same packages.
-OLDEST_TOOLS := httpx hypothesis packaging pandas polars pytest pytrec-eval-terrier pyyaml scikit-learn zstandard
+OLDEST_TOOLS := httpx hypothesis packaging pandas polars pytest pytest-timeout pytrec-eval-terrier pyyaml scikit-learn zstandard
 test-oldest: $(OLDEST)/.installed
 	$(OLDEST)/bin/python -m pytest --hypothesis-profile=ci -p no:cacheprovider \
 		$(addprefix tests/,$(OLDEST_ROOMS)) tests/cli/test_commands.py tests/test_tables_everywhere.py
