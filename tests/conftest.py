@@ -256,8 +256,8 @@ def show():
     return show
 
 
-@pytest.fixture
-def in_shards(tmp_path):
+@pytest.fixture(scope="session")
+def in_shards(tmp_path_factory):
     """A log with the names of its documents, and the same in so many shards."""
     from dataclasses import replace
 
@@ -269,7 +269,7 @@ def in_shards(tmp_path):
         reading = ReadingReport("the log", clicks, log.sessions, log.sessions, clicks)
         shown = log.take_lists(np.unique(log.list_of))
         named = replace(shown, catalogue=dataset.catalogue, reading=reading)
-        folder = tmp_path / f"log{len(list(tmp_path.iterdir()))}"
+        folder = tmp_path_factory.mktemp("shards") / "log"
         return named, write_shards(named, folder, shards, dataset if features else None)
 
     return in_shards

@@ -1,6 +1,7 @@
 """Who watches sees long work, its rate and the time it still takes; nobody else sees anything."""
 
 import inspect
+import os
 import re
 from contextlib import contextmanager
 
@@ -194,11 +195,7 @@ def test_the_innermost_work_that_lasts_and_is_counted_is_shown(place, clock):
 
 
 class Watched(NotebookClient):
-    """It notes what was displayed, and says that a person is there, if one is."""
-
-    def __init__(self, *arguments, person, **settings):
-        super().__init__(*arguments, **settings)
-        self.person, self.displayed = person, []
+    """It notes what was displayed."""
 
     def process_message(self, msg, cell, cell_index):
         if msg["msg_type"] in ("display_data", "update_display_data"):
@@ -208,16 +205,25 @@ class Watched(NotebookClient):
 
 CELLS = (
     """
-import time
+import threading
 from dualrank import notebook_bar
 from dualrank.progress import shows_progress
-notebook_bar.PATIENCE = notebook_bar.EVERY = 0.05
+notebook_bar.PATIENCE = notebook_bar.EVERY = 0.01
+display, was_shown = notebook_bar._display, threading.Event()
+
+def display_and_note():
+    show = display()
+    return lambda html, plain: (show(html, plain), "left" in plain and was_shown.set())
+
+notebook_bar._display = display_and_note
 
 @shows_progress("counting")
 def count(fails=False, *, progress=None):
-    for done in range(20):
-        progress and progress(done, 20)
-        time.sleep(0.02)
+    if progress:
+        was_shown.clear()
+        progress(0, 20)
+        progress(5, 20)
+        was_shown.wait()
     if fails:
         raise ValueError("gone")
 """,
@@ -227,12 +233,14 @@ def count(fails=False, *, progress=None):
 
 
 @pytest.fixture(scope="module")
-def executed():
-    """What two notebooks displayed, and what they stored: with a person, and without."""
+def executed(tmp_path_factory):
+    """Return what two notebooks displayed and stored: with a person, and without."""
     found = {}
+    folder = str(tmp_path_factory.mktemp("kernel"))
+    settings = {"timeout": 240, "startup_timeout": 240, "kernel_name": "python3"}
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
-    client = Watched(notebook, person=True, timeout=120, kernel_name="python3")
-    with client.setup_kernel():
+    client = Watched(notebook, **settings)
+    with client.setup_kernel(env=os.environ | {"IPYTHONDIR": folder}):
         client.execute_cell(notebook.cells[0], 0)
         for person in (False, True):
             client.kc.allow_stdin = person
@@ -249,9 +257,9 @@ def executed():
 def test_a_notebook_gets_its_bar_and_it_is_emptied_also_when_the_call_fails(executed):
     displayed, stored = executed[True]
     for shown in "\n".join(displayed).split("|"):
-        first, *_, last = shown.strip("\n").split("\n")
-        assert re.match(r"counting: \d+% \(\d+ of 20\), [\d.]+/s, .* so far, about .* left", first)
-        assert last.startswith("counting")
+        lines = shown.strip("\n").split("\n")
+        assert all(line.startswith("counting: ") for line in lines)
+        assert re.search(r": 25% \(5 of 20\), [\d.,]+/(s|min), .* so far, about .* left", shown)
     assert displayed[displayed.index("|") - 1] == displayed[-1] == ""
     kinds = [output["output_type"] for output in stored]
     assert kinds == ["stream", "display_data", "execute_result"]

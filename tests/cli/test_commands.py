@@ -382,7 +382,7 @@ def test_sigterm_saves_and_leaves_and_the_same_command_goes_on(
             time.sleep(0.05)
             assert process.poll() is None
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate()
     assert process.returncode == 143
     assert "asked to stop at" in err
     assert "the same command goes on" in err

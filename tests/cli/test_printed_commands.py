@@ -5,7 +5,6 @@ import re
 import shlex
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 import typer
@@ -17,8 +16,8 @@ from dualrank.engines.targets import TARGETS
 from dualrank.learning.methods import METHODS
 from dualrank.rankers.kinds import RANKERS
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
+from ..docs.printed_blocks import PAGES, ROOT
+
 SOURCES = sorted(ROOT.glob("src/dualrank/**/*.py"))
 NAMES = {
     "--method": METHODS,

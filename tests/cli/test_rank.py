@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pyarrow as pa
@@ -119,31 +118,39 @@ def test_without_spark_its_name_is_said(folder, tmp_path, command, monkeypatch):
     assert "pip install pyspark" in err
 
 
+HALFWAY = """
+import time
+from dualrank.cli.app import main
+from dualrank.data.score_order import ScoreOrder
+ranked = ScoreOrder.ranked
+
+def stop_halfway(order):
+    yield from ranked(order)
+    print("halfway", flush=True)
+    time.sleep(600)
+
+ScoreOrder.ranked = stop_halfway
+main()
+"""
+
+
 @pytest.mark.parametrize(
-    ("stopped", "out"), [(signal.SIGINT, "run.parquet"), (signal.SIGTERM, "run")]
+    ("stopped", "code", "out"), [(signal.SIGINT, 130, "run.parquet"), (signal.SIGTERM, 143, "run")]
 )
-def test_a_command_that_is_stopped_leaves_nothing(folder, tmp_path, stopped, out):
-    """Neither half a run nor temporary files; what stood there stands."""
-    big = folder / "big.parquet"
-    if not big.exists():
-        pq.write_table(features(400_000, queries=4_000), big)
+def test_a_command_that_is_stopped_leaves_nothing(folder, tmp_path, stopped, code, out):
+    """Neither half a run nor temporary files."""
     scratch, here = tmp_path / "scratch", tmp_path / "here"
     scratch.mkdir()
     here.mkdir()
-    words = ["rank", folder / "model", big, "--out", here / out, "--force"]
+    words = ["rank", folder / "model", folder / "f.parquet", "--out", here / out, "--force"]
     with subprocess.Popen(
-        [sys.executable, "-m", "dualrank", *map(str, words)],
+        [sys.executable, "-c", HALFWAY, *map(str, words)],
         env={**os.environ, "TMPDIR": str(scratch)},
-        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     ) as process:
-        until = time.monotonic() + 60
-        while not any(scratch.iterdir()) and time.monotonic() < until:
-            time.sleep(0.02)
-        time.sleep(0.1)
+        assert process.stdout.readline() == b"halfway\n"
+        assert list(scratch.iterdir()) != []
         process.send_signal(stopped)
-        process.wait(30)
-    if process.returncode == 0:
-        pytest.skip("it was faster than the signal")
-    assert process.returncode == (130 if stopped == signal.SIGINT else 143)
+    assert process.returncode == code
     assert list(here.iterdir()) == []
     assert list(scratch.iterdir()) == []

@@ -148,9 +148,7 @@ def test_two_workers_write_one_model(words, tmp_path):
     """With all that comes after the workers have parted: a twin, and a diagnosis with it."""
     run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     given = [*map(str, words), "--json"]
-    ended = subprocess.run(
-        [*run, "-m", "dualrank", *given], capture_output=True, text=True, timeout=300
-    )
+    ended = subprocess.run([*run, "-m", "dualrank", *given], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     answered = json.loads(ended.stdout[ended.stdout.index("{") :])
     assert answered["drawn"] == 40 * 256

@@ -213,7 +213,7 @@ def logs(draw):
 @pytest.mark.parametrize("strength", [0.0, 1.0])
 @pytest.mark.parametrize("name", MODELS)
 def test_any_log_gives_finite_parameters(name, strength):
-    @settings(max_examples=25, deadline=None, database=None, derandomize=True)
+    @settings(max_examples=12, deadline=None, database=None, derandomize=True)
     @given(logs())
     def check(log):
         assume((log.clicks != log.lists.mask[log.list_of]).any())

@@ -321,5 +321,6 @@ def test_it_teaches_every_ranker_or_refuses_with_one_sentence(case, kind, logged
     assert model.training["method"] == CASES[case]["method"].name
     if model.propensity is not None:
         assert np.isfinite(model.propensity.examination).all()
-    again = fit(logged, dataset, **options)
-    assert np.array_equal(again.predict(dataset), scores)
+    if kind == "dnn":  # Other rankers repeat themselves in test_rankers.py.
+        again = fit(logged, dataset, **options)
+        assert np.array_equal(again.predict(dataset), scores)

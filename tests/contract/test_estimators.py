@@ -173,7 +173,7 @@ def test_any_log_gives_a_curve_without_a_nan_or_a_sentence(method):
     data = Dataset.from_arrays(features, np.zeros(6, dtype=int))
 
     @settings(
-        max_examples=30,
+        max_examples=15,
         deadline=None,
         database=None,
         derandomize=True,

@@ -134,7 +134,7 @@ def test_a_rare_context_borrows_strength(show):
     rho = np.array([PositionBasedUser(eta=eta).examination(DEPTH) for eta in etas])
     contexts = np.repeat([0, 1], lists)
     errors = {CONTEXT_SPREAD: [], np.inf: []}
-    for seed in range(6):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         relevance = true_relevance(lists, seed)
         clicks = [
@@ -146,7 +146,7 @@ def test_a_rare_context_borrows_strength(show):
         for spread, found in errors.items():
             model = ContextualPositions(DEPTH, n, spread=spread)
             dual = DualLearning(DEPTH, FULL_BATCH, model.double())
-            for _ in range(600):
+            for _ in range(400):
                 learn(dual, scores, shown, 50_000)
             wrong = np.log(dual.model.examination() * rho[:, :1] / rho)
             found.append(np.abs(wrong).mean(axis=1))

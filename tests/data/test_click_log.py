@@ -65,7 +65,7 @@ def logs(draw):
     return sessions, draw(st.permutations(range(rows)))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(logs())
 def test_the_reduction_counts_what_happened_whatever_the_order_of_rows(case):
     sessions, order = case
@@ -95,7 +95,7 @@ def test_the_reduction_counts_what_happened_whatever_the_order_of_rows(case):
     assert np.array_equal(log.lists.documents, in_order.lists.documents)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(logs())
 def test_the_long_table_of_a_log_reads_back_as_the_log(case):
     log = ClickLog.from_frame(table_of(case[0]), DATA)
@@ -129,10 +129,10 @@ def test_ids_may_be_numbers_and_clicks_may_be_zero_and_one():
     assert happenings(log) == {((1, 0), (True, False)): 1}
 
 
-@pytest.mark.parametrize("extra", ["timestamp", "query", "document", "k", "sessions"])
-def test_context_columns_of_any_name_do_no_harm(extra):
+def test_context_columns_of_any_name_do_no_harm():
     table = table_of(SESSIONS)
-    table = table.append_column(extra, pa.array(range(table.num_rows)))
+    for extra in ("timestamp", "query", "document", "k", "sessions"):
+        table = table.append_column(extra, pa.array(range(table.num_rows)))
     expected = ClickLog.from_frame(table_of(SESSIONS), DATA)
     assert happenings(ClickLog.from_frame(table, DATA)) == happenings(expected)
 
@@ -182,19 +182,10 @@ def test_a_missing_value_is_found(column, values):
     ("column", "values", "sentence"),
     [
         ("doc_id", ["c", "a", "z"], "document without features (1 session: document 'z' of"),
-        ("query_id", ["q9"] * 3, "no document of the log has features; the log shows document"),
-        ("query_id", ["q1", "q2", "q1"], "session 0 holds queries 'q1' and 'q2'"),
-        ("position", [1, 2, 4], "session 0 has positions 1, 2, 4; expected 1, 2, 3 … without gap"),
-        ("position", [0, 1, 2], "session 0 has positions 0, 1, 2; for a log that counts from 0"),
-        ("position", [1, 2, 2], "session 0 has documents 'a' and 'b' at position 2"),
-        ("position", [1, 1, 3], "session 0 has documents 'a' and 'c' at position 1"),
         ("position", [1.0, 2.4, 3.0], "session 0 has position 2.4"),
         ("position", ["1", "two", "3"], "session 0 has position two"),
         ("position", [1, 2, 4000], "session 0 has position 4000"),
-        ("position", [-1, 1, 2], "session 0 has position -1"),
-        ("doc_id", ["c", "a", "c"], "session 0 shows document 'c' at positions 1 and 3"),
         ("clicked", ["yes", "no", "maybe"], "session 0 has clicked yes at position 1"),
-        ("clicked", [0, 2, 1], "session 0 has clicked 2 at position 2"),
         ("clicked", [0, float("nan"), 1], "session 0 has clicked nan at position 2"),
     ],
 )

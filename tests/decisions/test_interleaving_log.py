@@ -25,6 +25,12 @@ def totals(found):
     return dict(zip(found.arms, credit.round(6).tolist(), strict=True)), found.sessions
 
 
+@pytest.fixture(scope="module")
+def direct(log):
+    """The log, read from memory."""
+    return read_interleaved(log)
+
+
 def expected(log):
     clicked = log.filter(log["clicked"])
     return {
@@ -42,7 +48,7 @@ def test_credit_is_what_was_clicked_of_each_team(log):
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
-def test_every_format_reads_the_same(log, tmp_path, suffix):
+def test_every_format_reads_the_same(log, direct, tmp_path, suffix):
     path = tmp_path / f"log.{suffix}"
     if suffix == "parquet":
         pq.write_table(log, path)
@@ -50,7 +56,7 @@ def test_every_format_reads_the_same(log, tmp_path, suffix):
         pyarrow.csv.write_csv(log, path)
     else:
         path.write_text("\n".join(map(json.dumps, log.to_pylist())))
-    found, direct = read_interleaved(path), read_interleaved(log)
+    found = read_interleaved(path)
     assert totals(found) == totals(direct)
     assert sorted(np.unique(found.day_of)) == sorted(np.unique(direct.day_of))
 
@@ -99,10 +105,10 @@ def test_lists_with_gaps_are_known_where_that_is_allowed(log, lists):
     assert totals(found) == (expected(part), 1_200)
 
 
-def test_other_names_of_the_arms_column(log):
+def test_other_names_of_the_arms_column(log, direct):
     for name in ("team", "search_config"):
         renamed = log.rename_columns([name if c == "arm" else c for c in log.column_names])
-        assert totals(read_interleaved(renamed)) == totals(read_interleaved(log))
+        assert totals(read_interleaved(renamed)) == totals(direct)
     renamed = log.rename_columns(["variant" if c == "arm" else c for c in log.column_names])
     found = read_interleaved(renamed, columns={"arm": "variant"}, arms=["old", "new"])
     assert found.arms == ("old", "new")

@@ -13,7 +13,7 @@ import dualrank as dr
 
 duckdb.sql("""
     COPY (SELECT session_id, query_id, doc_id, position, clicked,
-                 TIMESTAMP '2026-11-01' + INTERVAL (session_id * 30) SECOND AS timestamp,
+                 TIMESTAMP '2026-11-01' + INTERVAL (session_id * 60) SECOND AS timestamp,
                  CASE WHEN hash(session_id) % 3 = 0 THEN 'phone' ELSE 'desktop' END AS device,
                  'v' || hash(session_id) % 500 AS client_id,
                  (clicked AND hash(session_id, position) % 9 = 0)::INT AS cart,

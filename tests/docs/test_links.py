@@ -11,14 +11,14 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 def anchors(page: Path) -> set[str]:
     """What headings are called in links, as forges make it of them."""
-    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", text).strip().lower().replace(" ", "-") for text in headings}
 
 
 @pytest.mark.parametrize("name", sorted(page.name for page in ROOT.glob("*.md")))
 def test_links_lead_somewhere(name: str) -> None:
     lost = []
-    for link in LINK.findall((ROOT / name).read_text()):
+    for link in LINK.findall((ROOT / name).read_text(encoding="utf-8")):
         if re.match(r"\w+:", link):
             continue
         path, _, anchor = link.partition("#")

@@ -1,4 +1,4 @@
-"""The notebooks as they are stored; the build of the site runs them."""
+"""The notebooks as they are stored; test_printed_blocks.py runs their cells."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "docs" / "notebooks"
-SOURCE = Path(__file__).parents[2] / "src" / "dualrank"
-NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+from .printed_blocks import NOTEBOOKS, ROOT, blocks
+
+SOURCE = ROOT / "src" / "dualrank"
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -55,7 +55,7 @@ def test_cells_have_ids_of_their_own_and_it_runs_on_any_python(path: Path) -> No
 
 @every_notebook
 def test_the_index_lists_it_by_its_title(path: Path) -> None:
-    index = (FOLDER / "index.md").read_text(encoding="utf-8")
+    index = path.with_name("index.md").read_text(encoding="utf-8")
     assert f"| [{title(path)}]({path.name}) |" in index
     assert f"\n{path.stem}\n" in index
 
@@ -65,8 +65,8 @@ def test_it_uses_public_names_only(path: Path) -> None:
     """Those of `dualrank`, as `dr`, and what a room lists for strangers."""
     names = _listed(SOURCE / "__init__.pyi")
     used = set()
-    for cell in cells(path, "code"):
-        for node in ast.walk(ast.parse(text(cell))):
+    for cell in blocks(path):
+        for node in ast.walk(ast.parse(cell.text)):
             if isinstance(node, ast.Import):
                 for each in node.names:
                     if each.name.split(".")[0] == "dualrank":
@@ -89,12 +89,13 @@ def test_it_says_what_to_install_and_where_the_own_log_goes(path: Path) -> None:
 
 @every_notebook
 def test_it_writes_into_temporary_folders_only(path: Path) -> None:
-    code = "\n".join(text(cell) for cell in cells(path, "code"))
+    code = "\n".join(cell.text for cell in blocks(path))
     for writes in ("dr.train(", "dr.export(", ".save("):
         assert writes not in code or "tempfile.TemporaryDirectory()" in code
     assert not re.search(r"[\"'](/|~|C:)", code)
 
 
 def _listed(stub: Path) -> set[str]:
-    """The names that a stub lists."""
-    return set(re.findall(r"^from \S+ import \w+ as (\w+)$", stub.read_text(), re.MULTILINE))
+    """Return the names that a stub lists."""
+    text = stub.read_text(encoding="utf-8")
+    return set(re.findall(r"^from \S+ import \w+ as (\w+)$", text, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""Every block of shell and Python that a page prints runs, after those before it on the page.
+"""Every block of shell and Python in a page, and every cell of a notebook, runs in its order.
 
 Blocks that begin with `# on your own data` (or `server`, …), `# takes about N minutes` or
 `# installs` are parsed only (their commands in tests/cli/test_printed_commands.py); all others are
@@ -7,19 +7,16 @@ trainings of a few steps (`make_small`).
 """
 
 import json
-import os
 import re
 import subprocess
-import sys
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from .pantry import take
-from .printed_blocks import PAGES, ROOT, blocks
-from .warm_python import write_commands
+from .printed_blocks import NOTEBOOKS, PAGES, ROOT, blocks
+from .warm_python import warm_python
 
 ALL = [block for page in PAGES for block in blocks(page)]
 RUN = [block for block in ALL if block.mark is None]
@@ -33,49 +30,31 @@ def named(page):
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """Where `dualrank` and `python` are forks of a process that has imported everything."""
-    folder = tmp_path_factory.mktemp("warm")
-    at, commands = folder / "asked", folder / "bin"
-    write_commands(commands, at, ("dualrank", "python", "page"))
-    here = os.environ | {
-        "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
-        "OMP_NUM_THREADS": "1",
-        "NUMBA_NUM_THREADS": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-    script = Path(__file__).with_name("warm_python.py")
-    warm = subprocess.Popen([sys.executable, script, at], env=here, start_new_session=True)
-    while not at.exists():
-        assert warm.poll() is None, "the process that runs the blocks did not start"
-        time.sleep(0.05)
-    yield here
-    warm.terminate()
-    warm.wait()
+    with warm_python(tmp_path_factory.mktemp("warm")) as environment:
+        yield environment
+
+
+def run(command, folder, environment):
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8"
+    )
+    assert done.returncode == 0, done.stderr[-6_000:]
 
 
 @pytest.fixture(scope="module")
 def pantry(environment, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pantry")
-    script = Path(__file__).with_name("pantry.sh")
-    made = subprocess.run(
-        ["bash", script], cwd=folder, env=environment, capture_output=True, text=True
-    )
-    assert made.returncode == 0, made.stderr
+    run(["bash", Path(__file__).with_name("pantry.sh")], folder, environment)
     return folder
 
 
-@pytest.mark.parametrize("page", dict.fromkeys(b.page for b in RUN), ids=named)
+@pytest.mark.parametrize("page", [*dict.fromkeys(b.page for b in RUN), *NOTEBOOKS], ids=named)
 def test_every_block_of_a_page_runs(page, pantry, environment, tmp_path):
     printed = [block for block in blocks(page) if block.mark is None]
-    code = "\n".join(block.text for block in printed)
-    take(pantry, page.name, code, tmp_path)
+    take(pantry, page.name, "\n".join(block.text for block in printed), tmp_path)
     asked = tmp_path.with_suffix(".json")
-    kinds = {"sh": "shell", "bash": "shell"}
-    asked.write_text(json.dumps([(str(b), kinds.get(b.kind, "python"), b.code) for b in printed]))
-    done = subprocess.run(
-        ["page", asked], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr[-6_000:]
+    asked.write_text(json.dumps([(str(b), b.kind, b.code) for b in printed]), encoding="utf-8")
+    run(["page", asked], tmp_path, environment)
 
 
 def test_marked_blocks_are_python_and_shell_nevertheless():

@@ -57,16 +57,20 @@ def eat(folder):
     return len(bytearray(1 << 40))
 
 
+def abort(folder):
+    os.abort()
+
+
 def sleep(folder):
-    time.sleep(60)
+    time.sleep(600)
 
 
 @pytest.mark.parametrize(
-    ("work", "outcome"),
-    [(lambda folder: os.abort(), "death"), (sleep, "hang"), (eat, "traceback"), (str, "other")],
+    ("work", "outcome", "seconds"),
+    [(abort, "death", 60), (sleep, "hang", 0.1), (eat, "traceback", 60), (str, "other", 60)],
 )
 def test_a_process_that_dies_hangs_or_wants_all_memory_is_noticed_and_replaced(
-    tmp_path, monkeypatch, work, outcome
+    tmp_path, monkeypatch, work, outcome, seconds
 ):
     def read(folder):
         return "whole" if (folder / "file.bin").read_bytes() == b"whole" else work(folder)
@@ -74,7 +78,7 @@ def test_a_process_that_dies_hangs_or_wants_all_memory_is_noticed_and_replaced(
     monkeypatch.setitem(FORMATS, "own", Format("own", ("*",), read))
     (tmp_path / "seeds" / "own").mkdir(parents=True)
     (tmp_path / "seeds" / "own" / "file.bin").write_bytes(b"whole")
-    settings = Settings(tmp_path / "seeds", tmp_path / "scratch", 0, seconds=0.5)
+    settings = Settings(tmp_path / "seeds", tmp_path / "scratch", 0, seconds)
     found = list(read_all(iter([("own", 0), ("own", 1)]), settings, 1))
     assert [verdict.outcome for _, _, verdict, _ in found] == [outcome, outcome]
 

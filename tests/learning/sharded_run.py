@@ -1,17 +1,7 @@
-"""A small log in shards, and torchrun on it: `sharded_run.py FOLDER STEPS [DIES_AT WHO]`.
-
-The shards are in FOLDER/log. The worker that leads writes what was learned; with DIES_AT the worker
-WHO dies there.
-"""
-
-import os
-import sys
-from pathlib import Path
+"""A small log in shards, and a training on it."""
 
 import numpy as np
-import torch
 
-from dualrank.cli.terminal import leaving_on_sigterm
 from dualrank.data.catalogue import Catalogue
 from dualrank.data.click_log import ClickLog, Column
 from dualrank.data.dataset import Dataset
@@ -19,10 +9,8 @@ from dualrank.data.lists import RankedLists
 from dualrank.data.log.reading_report import ReadingReport
 from dualrank.data.shards.sharded_log import ShardedLog
 from dualrank.data.shards.splitting import write_shards
-from dualrank.errors import StoppedError
 from dualrank.learning.fit import fit
 from dualrank.learning.sharded.sharded_source import ShardedSource
-from dualrank.learning.workers import workers_of_torchrun
 from dualrank.rankers.network import DNN
 from dualrank.settings import TrainingSettings
 
@@ -140,28 +128,3 @@ def sampled(folder):
         "scale": scaler.scale,
         "devices": source.sessions_by("device"),
     }
-
-
-def main(folder, steps, dies_at=0, dying=1):
-    torch.set_num_threads(1)
-    with workers_of_torchrun() as workers:
-
-        def progress(done, _):
-            if done == dies_at and workers.number == dying:
-                os._exit(9)
-
-        try:
-            with leaving_on_sigterm(progress) as report:
-                learned = learn(folder, steps, folder / "checkpoint", report)
-            first, sample = learn(folder, 1), sampled(folder)
-        except StoppedError as error:
-            print(error, file=sys.stderr, flush=True)
-            os._exit(143)
-        if workers.leads:
-            np.savez(folder / "learned.npz", **learned)
-            np.savez(folder / "first.npz", **first)
-        np.savez(folder / f"sample-{workers.number}.npz", **sample)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))

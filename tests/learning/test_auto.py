@@ -269,47 +269,38 @@ def test_it_needs_something_to_choose_by(data, biased):
         fit(biased, data, method="auto", validation=0)
 
 
-def test_every_candidate_has_a_checkpoint_of_its_own(data, biased, tmp_path):
-    fit(
-        biased,
-        data,
-        method="auto",
-        ranker=Linear(),
-        settings=TrainingSettings(steps=20),
-        checkpoint=tmp_path / "run.safetensors",
-    )
-    assert {p.name for p in tmp_path.iterdir()} == {f"run-{n}.safetensors" for n in BY_POSITION}
-
-
-def test_progress_counts_over_all_candidates(data, biased):
+def test_candidates_have_a_checkpoint_each_and_are_counted_together(data, biased, tmp_path):
     seen = []
     fit(
         biased,
         data,
         method="auto",
         ranker=Linear(),
-        settings=TrainingSettings(steps=20),
+        settings=QUICK,
+        checkpoint=tmp_path / "run.safetensors",
         progress=lambda done, total: seen.append((done, total)),
     )
     assert seen == [(10 * part, 80) for part in range(1, 9)]
+    assert {p.name for p in tmp_path.iterdir()} == {f"run-{n}.safetensors" for n in BY_POSITION}
 
 
-@pytest.mark.parametrize("at", [10, 30, 60, 80])
-def test_an_interrupted_run_goes_on_to_the_same_model(log, dataset, tmp_path, at):
+def test_an_interrupted_run_goes_on_to_the_same_model(log, dataset, tmp_path):
     settings = TrainingSettings(steps=20, batch_size=32, validate_every=5, checkpoint_every=5)
     options = {"method": "auto", "ranker": DNN((4,)), "settings": settings, "validation": 0.3}
     whole = fit(log, dataset, **options)
 
-    def pull_the_plug(done, total):
-        if done == at:
-            raise KeyboardInterrupt
+    for at in (10, 30, 60, 80):
+        path = tmp_path / str(at) / "run.safetensors"
 
-    path = tmp_path / "run.safetensors"
-    with pytest.raises(KeyboardInterrupt):
-        fit(log, dataset, checkpoint=path, progress=pull_the_plug, **options)
-    resumed = fit(log, dataset, checkpoint=path, **options)
-    assert np.array_equal(resumed.predict(dataset), whole.predict(dataset))
-    assert resumed.training == whole.training
+        def pull_the_plug(done, total, at=at):
+            if done == at:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            fit(log, dataset, checkpoint=path, progress=pull_the_plug, **options)
+        resumed = fit(log, dataset, checkpoint=path, **options)
+        assert np.array_equal(resumed.predict(dataset), whole.predict(dataset))
+        assert resumed.training == whole.training
 
 
 def test_rankers_that_do_not_add_up_are_chosen_among(data, biased):

@@ -57,21 +57,16 @@ def total_error(examination):
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_every_method_learns_a_ranker_that_beats_its_lists(log, dataset, lists, recipe):
-    settings = replace(QUICK, steps=400)
+def test_every_method_beats_its_lists_and_survives_its_directory(log, dataset, tmp_path, recipe):
+    settings = replace(QUICK, steps=250)
     model = fit(log, dataset, settings=settings, **RECIPES[recipe])
     scores = model.predict(dataset)
     assert scores.shape == (dataset.document_count,)
     assert np.isfinite(scores).all()
     poor = evaluate(dataset.features[:, 2], dataset, ["ndcg@5"])["ndcg@5"]
     assert evaluate(scores, dataset, ["ndcg@5"])["ndcg@5"] > poor + 0.1
-
-
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_every_model_survives_its_directory(log, dataset, tmp_path, recipe):
-    model = fit(log, dataset, settings=QUICK, **RECIPES[recipe])
     model.save(tmp_path)
-    assert np.array_equal(Model.load(tmp_path).predict(dataset), model.predict(dataset))
+    assert np.array_equal(Model.load(tmp_path).predict(dataset), scores)
 
 
 @pytest.mark.parametrize("validation", [0, 0.2, "grades"])
@@ -105,7 +100,7 @@ def test_propensities_are_those_that_were_learned_given_or_none(log, dataset):
     assert fit(log, dataset, settings=QUICK, **RECIPES["naive"]).propensity is None
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_dual_learning_sees_through_the_order_of_a_good_ranker(seed):
     """Lists in the order of half of relevance: clicks fall much faster than examination."""
     rng = np.random.default_rng(seed)
@@ -116,9 +111,10 @@ def test_dual_learning_sees_through_the_order_of_a_good_ranker(seed):
     log = sample_log(data, top_lists(data, X[:, 0], 10), PositionBasedUser(), 200_000, rng)
     raw = log.clicks_per_list.sum(axis=0)
     settings = TrainingSettings(steps=500, batch_size=128, seed=seed)
-    learned = fit(log, data, ranker=DNN((16,)), settings=settings).propensity.examination
+    model = fit(log, data, ranker=DNN((16,)), settings=settings)
     assert total_error(raw / raw[0]) > 0.4
-    assert total_error(learned) < total_error(raw / raw[0]) / 2
+    assert total_error(model.propensity.examination) < total_error(raw / raw[0]) / 2
+    assert model.training["position_model"] == "variables"
 
 
 def log_by_device(data, etas, sessions, seed=0):
@@ -148,7 +144,7 @@ def wide():
     return Dataset.from_arrays(X, np.repeat(np.arange(600), 14), grades)
 
 
-@pytest.mark.parametrize("position_model", ["variables", "network", "recurrent"])
+@pytest.mark.parametrize("position_model", ["network", "recurrent"])
 def test_every_position_model_sees_through_the_order_of_a_good_ranker(wide, position_model):
     lists = top_lists(wide, wide.features[:, 0], 10)
     log = sample_log(wide, lists, PositionBasedUser(), 200_000, np.random.default_rng(0))
@@ -175,14 +171,13 @@ def test_two_devices_get_the_two_curves_of_their_users(wide, tmp_path):
     assert model.training["context"] == "device"
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_dual_learning_beats_raw_click_through_on_generated_data(seed):
-    data = World(32).generate(1_000, seed)
+def test_dual_learning_beats_raw_click_through_on_generated_data():
+    data = World(32).generate(1_000, 0)
     initial = RankingSVM(C=10.0).fit_grades(data.take(np.arange(60)))
     lists = top_lists(data, initial.score(data.features), 10)
-    log = sample_log(data, lists, PositionBasedUser(), 200_000, np.random.default_rng(seed))
+    log = sample_log(data, lists, PositionBasedUser(), 200_000, np.random.default_rng(0))
     raw = log.clicks_per_list.sum(0) / (lists.mask * log.sessions_per_list[:, None]).sum(0)
-    settings = TrainingSettings(steps=800, batch_size=128, seed=seed)
+    settings = TrainingSettings(steps=800, batch_size=128)
     learned = fit(log, data, ranker=DNN((32,)), settings=settings).propensity.examination
     of_raw = inverse_propensity_mse(raw / raw[0], TRUTH.examination)
     assert inverse_propensity_mse(learned, TRUTH.examination) < of_raw / 2

@@ -1,8 +1,12 @@
 """A run that is interrupted and resumed ends with the same bytes as one that was not."""
 
+import hashlib
 import math
+import random
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -25,6 +29,11 @@ from dualrank.learning.feedback import SimulatedClicks
 from dualrank.learning.loop import Loop
 from dualrank.rankers.network import DNN
 from dualrank.settings import TrainingSettings
+
+from ..forks import FORKS
+from ..waiting import wait_until
+from .killed_run import SETTINGS as KILLED_SETTINGS
+from .killed_run import train
 
 STEPS = 9
 POSITION_MODELS = {
@@ -100,9 +109,13 @@ def outcome(loop):
     return {name: t.numpy().tobytes() for name, t in tensors.items()}, asdict(loop.history)
 
 
-@pytest.mark.parametrize("method", ["naive", "likelihood", *POSITION_MODELS])
-@pytest.mark.parametrize("optimizer", ["sgd", "adagrad"])
-@pytest.mark.parametrize("every", [1, 4])
+@pytest.mark.parametrize(
+    ("every", "optimizer", "method"),
+    [
+        *[(1, "adagrad", method) for method in ("naive", "likelihood", *POSITION_MODELS)],
+        *[(every, "sgd", method) for every in (1, 4) for method in ("naive", "likelihood", "dla")],
+    ],
+)
 def test_a_run_resumed_at_any_step_gives_the_same_bytes(
     make_loop, tmp_path, method, optimizer, every
 ):
@@ -167,17 +180,45 @@ def test_a_checkpoint_of_another_run_is_refused_and_the_difference_named(make_lo
     assert path.read_bytes() == before
 
 
-def test_a_run_killed_twenty_times_at_random_moments_ends_with_the_same_hash(tmp_path):
-    """See `killed_run.py`: SIGKILL, twenty times, each resumed in a process of its own."""
+def digest(folder):
+    """One hash over all files of the model."""
+    joint = hashlib.sha256()
+    for path in sorted((folder / "model").iterdir()):
+        joint.update(path.name.encode() + path.read_bytes())
+    return joint.hexdigest()
+
+
+def version(path):
+    """A number that changes whenever the file is replaced."""
+    return path.stat().st_mtime_ns if path.exists() else 0
+
+
+@pytest.mark.slow
+def test_a_run_killed_six_times_at_random_moments_ends_with_the_same_hash(tmp_path):
+    """Each attempt is a process of its own, killed by SIGKILL; the last starts from nothing."""
+    rng, kills = random.Random(1), 6
+    started = time.perf_counter()
+    whole = FORKS.Process(target=train, args=(tmp_path / "whole",))
+    whole.start()
+    whole.join()
+    assert whole.exitcode == 0
+    duration = time.perf_counter() - started
+    folder, steps = tmp_path / "killed", []
+    for kill in range(kills):
+        # However slow or fast this machine is just now, no attempt comes to the end.
+        last_step = KILLED_SETTINGS.steps // (kills + 1) * (kill + 1)
+        before = version(folder / "checkpoint")
+        attempt = FORKS.Process(target=train, args=(folder, last_step), daemon=True)
+        attempt.start()
+        wait_until(lambda: version(folder / "checkpoint") != before, pause=0.001)  # noqa: B023
+        time.sleep(rng.uniform(0, duration / kills))
+        attempt.kill()
+        attempt.join()
+        assert attempt.exitcode == -signal.SIGKILL
+        steps.append(read_checkpoint(folder / "checkpoint").values["step"])
     script = Path(__file__).with_name("killed_run.py")
-    run = subprocess.run(
-        [sys.executable, script, tmp_path, "20"], capture_output=True, text=True, timeout=300
-    )
-    assert run.returncode == 0, run.stderr
-    never_killed, killed, *steps = run.stdout.split()
-    assert killed == never_killed
-    steps = [int(step) for step in steps]
-    assert len(steps) == 20
+    subprocess.run([sys.executable, script, folder], check=True)
+    assert digest(folder) == digest(tmp_path / "whole")
     assert steps == sorted(set(steps)), "a process made no progress before it was killed"
 
 

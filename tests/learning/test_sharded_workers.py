@@ -1,25 +1,15 @@
 """Workers with shards of their own make the steps of one that has them all."""
 
-import subprocess
-import sys
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pytest
 
 from dualrank.learning.checkpoint import read_checkpoint
 
-SCRIPT = Path(__file__).with_name("sharded_run.py")
-STEPS = 60
-sys.path.insert(0, str(SCRIPT.parent))
-from sharded_run import learn, sampled, write_problem  # noqa: E402
-
-
-def run_two(folder, *words):
-    write_problem(folder / "log")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command += ["--nproc-per-node", "2", str(SCRIPT), str(folder), str(STEPS), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+from .sharded_run import learn, sampled, write_problem
+from .test_workers import fork_two
+from .workers_run import STEPS
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +21,9 @@ def alone(tmp_path_factory):
 
 
 def test_two_workers_with_shards_of_their_own_make_the_steps_of_one(tmp_path, alone):
-    ended = run_two(tmp_path)
-    assert ended.returncode == 0, ended.stderr
+    write_problem(tmp_path / "log")
+    done = fork_two(tmp_path, partial(learn, tmp_path), 0, 0, partial(sampled, tmp_path))
+    assert done == [0, 0]
     for name, tolerance in (("first", 1e-6), ("learned", 1e-4)):
         one = alone[name]
         with np.load(tmp_path / f"{name}.npz") as two:
@@ -47,11 +38,12 @@ def test_two_workers_with_shards_of_their_own_make_the_steps_of_one(tmp_path, al
 
 
 def test_when_the_second_worker_dies_one_goes_on_with_all_of_its_shards(tmp_path, alone):
-    ended = run_two(tmp_path, 20, 1)
-    assert ended.returncode != 0
+    write_problem(tmp_path / "log")
+    assert fork_two(tmp_path, partial(learn, tmp_path), 20, 1) == [143, 9]
     assert not (tmp_path / "learned.npz").exists()
-    assert "another worker of this training has gone at step 20 of 60;" in ended.stderr
-    assert "; the same training goes on at 20" in ended.stderr
+    message = (tmp_path / "stopped").read_text()
+    assert "another worker of this training has gone at step 20 of 60;" in message
+    assert "; the same training goes on at 20" in message
     assert read_checkpoint(tmp_path / "checkpoint").values["step"] == 20
     went_on = learn(tmp_path, STEPS, tmp_path / "checkpoint")
     np.testing.assert_allclose(went_on["scores"], alone["learned"]["scores"], atol=1e-4)

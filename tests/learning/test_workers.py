@@ -1,5 +1,6 @@
 """Two workers make the steps of one."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,21 +8,37 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 
 from dualrank.learning.checkpoint import read_checkpoint
 from dualrank.learning.workers import Workers
 from dualrank.rankers.batch import Batch
 
+from ..forks import FORKS
+from .workers_run import STEPS, learn, work
+
 SCRIPT = Path(__file__).with_name("workers_run.py")
-STEPS = 60
-sys.path.insert(0, str(SCRIPT.parent))
-from workers_run import learn  # noqa: E402
 
 
-def run_two(folder, *words):
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command += ["--nproc-per-node", "2", str(SCRIPT), str(folder), str(STEPS), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+def work_in_fork(environment, *arguments):
+    os.environ.update(environment)
+    work(*arguments)
+
+
+def fork_two(*arguments):
+    """Return the exit codes of two workers; as torchrun does, this process holds their store."""
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port), "WORLD_SIZE": "2"}
+    shared["TORCHELASTIC_USE_AGENT_STORE"] = "True"
+    ranks = [{**shared, "RANK": str(rank)} for rank in range(2)]
+    workers = [
+        FORKS.Process(target=work_in_fork, args=(rank, *arguments), daemon=True) for rank in ranks
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return [worker.exitcode for worker in workers]
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +48,7 @@ def alone():
 
 
 def test_two_workers_with_half_the_batch_make_the_steps_of_one(tmp_path, alone):
-    run_two(tmp_path)
+    assert fork_two(tmp_path, learn) == [0, 0]
     for name, one, tolerance in (("first", learn(1), 1e-6), ("learned", alone, 1e-4)):
         with np.load(tmp_path / f"{name}.npz") as two:
             np.testing.assert_allclose(two["scores"], one["scores"], atol=tolerance)
@@ -39,15 +56,19 @@ def test_two_workers_with_half_the_batch_make_the_steps_of_one(tmp_path, alone):
         assert np.abs(one["scores"]).max() > 0
 
 
+@pytest.mark.slow
 def test_when_the_first_worker_dies_the_run_ends_with_a_word_and_goes_on_where_it_was(
     tmp_path, alone
 ):
     """Whatever torchrun does to the survivor meanwhile: none of the usual checkpoints is due."""
-    ended = run_two(tmp_path, 20, 0)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc-per-node", "2", str(SCRIPT), str(tmp_path), "20", "0"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode != 0
     assert not (tmp_path / "learned.npz").exists()
-    assert "another worker of this training has gone at step 20 of 60;" in ended.stderr
-    assert "; the same training goes on at 20" in ended.stderr
+    message = (tmp_path / "stopped").read_text()
+    assert "another worker of this training has gone at step 20 of 60;" in message
+    assert "; the same training goes on at 20" in message
     assert read_checkpoint(tmp_path / "checkpoint").values["step"] == 20
     # One process goes on with the checkpoint of two.
     went_on = learn(STEPS, tmp_path / "checkpoint")

@@ -1,7 +1,4 @@
-"""Train a tiny problem, alone or by torchrun: `workers_run.py FOLDER STEPS [DIES_AT WHO]`.
-
-The worker that leads writes what was learned; with DIES_AT the worker WHO dies there.
-"""
+"""Train a tiny problem, alone or by torchrun: `workers_run.py FOLDER [DIES_AT WHO]`."""
 
 import os
 import sys
@@ -20,6 +17,8 @@ from dualrank.learning.fit import fit
 from dualrank.learning.workers import workers_of_torchrun
 from dualrank.rankers.network import DNN
 from dualrank.settings import TrainingSettings
+
+STEPS = 60
 
 
 def problem():
@@ -52,7 +51,8 @@ def learn(steps, checkpoint=None, progress=None):
     return {"scores": model.predict(data), "examination": model.propensity.examination}
 
 
-def main(folder, steps, dies_at=0, dying=1):
+def work(folder, learn, dies_at=0, dying=1, sample=None):
+    """Train as one of two workers, and write what was learned; `dying` dies at step `dies_at`."""
     torch.set_num_threads(1)
     with workers_of_torchrun() as workers:
 
@@ -62,15 +62,17 @@ def main(folder, steps, dies_at=0, dying=1):
 
         try:
             with leaving_on_sigterm(progress) as report:
-                learned = learn(steps, folder / "checkpoint", report)
+                learned = learn(STEPS, folder / "checkpoint", report)
             first = learn(1)
         except StoppedError as error:
-            print(error, file=sys.stderr, flush=True)
+            (folder / "stopped").write_text(str(error))
             os._exit(143)
         if workers.leads:
             np.savez(folder / "learned.npz", **learned)
             np.savez(folder / "first.npz", **first)
+        if sample is not None:
+            np.savez(folder / f"sample-{workers.number}.npz", **sample())
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))
+    work(Path(sys.argv[1]), learn, *map(int, sys.argv[2:]))

@@ -92,7 +92,7 @@ QUERIES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(PAGES, QUERIES, st.sampled_from([Parameters(), Parameters(1.2, 0.75, 7, 0.5, 50, 0.7)]))
 def test_features_are_those_of_the_formulas(pages, queries, parameters):
     pairs, values = all_features(pages, queries, parameters)

@@ -4,7 +4,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from contextlib import suppress
 
 import numpy as np
@@ -16,6 +15,8 @@ from dualrank.pages.index import PageIndex, _Cut, _schema, _tantivy
 from dualrank.pages.index_folder import next_directory
 from dualrank.pages.sources import HeldPages
 from dualrank.pages.tokens import Tokeniser
+
+from ..waiting import wait_until
 
 PAGES = HeldPages(
     [
@@ -116,8 +117,8 @@ def test_what_failed_is_gone_though_a_thread_still_writes_there(tmp_path):
 
     def fail(folder):
         with next_directory(folder, Tokeniser()) as place:
-            threading.Thread(target=lock, args=(place,)).start()
-            time.sleep(0.01)
+            threading.Thread(target=lock, args=(place,), daemon=True).start()
+            wait_until((place / ".tantivy-meta.lock").exists)
             raise RuntimeError("no page")
 
     for attempt in range(5):

@@ -7,6 +7,7 @@ import os
 import time
 
 import numpy as np
+import pytest
 
 from dualrank.pages.encoding import decode
 from dualrank.pages.extraction import MAX_BYTES, extract_fields
@@ -72,6 +73,7 @@ def attributes(rng, page):
 MUTATIONS = (cut, stirred, noise, shuffled, nested, mislabelled, attributes)
 
 
+@pytest.mark.realtime
 def test_mutated_pages_are_survived():
     rng = np.random.default_rng(7)
     extract_fields(decode(PAGE))

@@ -46,7 +46,7 @@ class World:
         return sample_log(self.data, lists, USER, sessions, self.rng)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def world():
     return World
 

@@ -20,7 +20,7 @@ from dualrank.propensity.grouped_parts import GroupedParts
 from dualrank.propensity.randomisation import position_memory
 
 
-@pytest.fixture(params=["of_several_rankers", "swapped"])
+@pytest.fixture(scope="module", params=["of_several_rankers", "swapped"])
 def both(request, world, in_shards):
     here = world(queries=60)
     return in_shards(getattr(here, request.param)(8_000), here.data)
@@ -49,9 +49,8 @@ def test_every_estimate_is_that_of_the_whole_log(method, over, both):
 
 
 @pytest.mark.parametrize("method", ["click-through", "harvest-pivot", "harvest-all-pairs", "pbm"])
-def test_what_needs_sums_of_pairs_alone_maps_no_list(method, world, in_shards, monkeypatch):
-    here = world(queries=60)
-    log, sharded = in_shards(here.of_several_rankers(8_000), here.data)
+def test_what_needs_sums_of_pairs_alone_maps_no_list(method, both, monkeypatch):
+    log, sharded = both
     parts = LogParts.of(sharded)
     monkeypatch.setattr(Shard, "log", property(lambda shard: pytest.fail("lists are mapped")))
     found = estimate(GroupedParts.of(parts), method)
@@ -74,7 +73,7 @@ def test_a_log_of_which_no_session_is_left_is_refused(both):
 
 def test_there_may_be_more_shards_than_queries(world, in_shards):
     here = world(queries=12)
-    log, sharded = in_shards(here.of_several_rankers(5_000), here.data, 40)
+    log, sharded = in_shards(here.of_several_rankers(5_000), here.data, 24)
     assert min(shard.sessions for shard in sharded.shards) == 0
     found = estimate(sharded, "harvest-all-pairs")
     assert found.details["groups"] == 12
@@ -157,8 +156,9 @@ def test_shards_without_features_and_features_beside_shards_are_refused(both, fe
         estimate_propensities(featured[1], world(queries=80).data)
 
 
-def test_a_shard_that_is_cut_off_meanwhile_is_a_sentence(both):
-    _, sharded = both
+def test_a_shard_that_is_cut_off_meanwhile_is_a_sentence(world, in_shards):
+    here = world(queries=60)
+    _, sharded = in_shards(here.of_several_rankers(8_000), here.data)
     parts = LogParts.of(sharded)
     counted = GroupedParts.of(parts)
     path = sharded.shards[3].folder / "pair_counts.npy"
@@ -169,7 +169,7 @@ def test_a_shard_that_is_cut_off_meanwhile_is_a_sentence(both):
         LogParts.of(sharded)
 
 
-def large(queries=2_500, lists=6, depth=5, candidates=9):
+def large(queries=1_000, lists=6, depth=5, candidates=9):
     """Many distinct lists, made at once."""
     rng = np.random.default_rng(0)
     order = rng.permuted(np.tile(np.arange(candidates), (queries * lists, 1)), axis=1)[:, :depth]
@@ -181,12 +181,14 @@ def large(queries=2_500, lists=6, depth=5, candidates=9):
     return log, Dataset.from_arrays(np.zeros((len(documents), 1)), documents)
 
 
-@pytest.mark.parametrize("method", ["harvest-all-pairs", "pbm"])
+@pytest.mark.parametrize(
+    "method", ["harvest-all-pairs", pytest.param("pbm", marks=pytest.mark.slow)]
+)
 def test_memory_is_that_of_a_shard(method, in_shards, monkeypatch):
     """Mapped arrays are not copied whole; EM keeps its counts on disk and a number per pair."""
     monkeypatch.setattr("dualrank.propensity.grouped_clicks.MOST_GROUPS", 50)
     monkeypatch.setattr("dualrank.clicks.models.kept_counts.MOST_BYTES", 0)
-    log, sharded = in_shards(*large(), 16)
+    log, sharded = in_shards(*large(), 10)
     peaks = []
     for each in (log, LogParts.of(sharded)):
         tracemalloc.start()

@@ -103,9 +103,9 @@ def test_lists_that_are_seldom_shown_twice_tell_less():
     log = LoggedLists(n[shown], clicks[shown], np.ones((shown.sum(), 4), bool))
     evidence = ExchangeEvidence.of(log, FIRST, CURVE)
     predicted = np.sqrt(evidence.variances(6_000, shares))
-    found = spread(pair_swaps(pages.experiment(6_000, FIRST, shares)) for _ in range(200))
-    # The spread is known to 5%, and the log, with some 600 clicks at its last position, tells 4%.
-    np.testing.assert_allclose(found, predicted, rtol=0.25)
+    found = spread(pair_swaps(pages.experiment(6_000, FIRST, shares)) for _ in range(100))
+    # The spread is known to 7%, and the log, with some 600 clicks at its last position, tells 4%.
+    np.testing.assert_allclose(found, predicted, rtol=0.32)
     # Were the same clicks on twelve lists, each would be shown 500 times, and tell more.
     often = ExchangeEvidence.of(Pages(12).logged(9_000), FIRST, CURVE)
     assert (predicted > 1.15 * np.sqrt(often.variances(6_000, shares))).all()

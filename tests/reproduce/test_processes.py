@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,8 @@ import torch
 
 from dualrank.errors import DataError
 from dualrank.reproduce.processes import map_tasks
+
+from ..waiting import wait_until
 
 
 def double(task, progress):
@@ -73,16 +74,13 @@ def test_however_it_is_ended_no_worker_stays_behind(tmp_path, how):
         assert len(workers) >= 2
         process.send_signal(how)
         # The pipes close when the last of them has gone.
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate()
     codes = {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -signal.SIGKILL}
     assert process.returncode == codes[how]
     if how == signal.SIGTERM:
         assert err == b"dualrank: asked to stop\n"
     # Python's own resource tracker goes when it finds that the others have gone.
-    patience = time.monotonic() + 60
-    while any(map(alive, workers)) and time.monotonic() < patience:
-        time.sleep(0.05)
-    assert not [pid for pid in workers if alive(pid)]
+    wait_until(lambda: not any(map(alive, workers)))
 
 
 def descendants(pid):

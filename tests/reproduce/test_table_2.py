@@ -1,7 +1,6 @@
 """The order of the paper's Table 2 comes out of learning, on data of a size that tests can bear."""
 
 import numpy as np
-import pytest
 
 from dualrank.data.generator import Preset, generate_splits
 from dualrank.evaluation.evaluator import evaluate_per_query
@@ -12,10 +11,9 @@ from dualrank.reproduce.table_2_rows import Hyperparameters, run_method
 from dualrank.settings import TrainingSettings
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_dual_learning_sees_through_the_bias_as_well_as_randomisation_does(seed, users):
-    simulation = simulate(generate_splits(Preset(32, 3_000, 300, 1_000), seed=seed), seed)
-    settings = TrainingSettings(steps=1_500, seed=seed)
+def test_dual_learning_sees_through_the_bias_as_well_as_randomisation_does(users):
+    simulation = simulate(generate_splits(Preset(32, 3_000, 300, 1_000), seed=0), 0)
+    settings = TrainingSettings(steps=1_500)
     chosen = Hyperparameters(settings, DNN((64, 32)), randomised_sessions=500_000)
     outcomes = {
         name: run_method(name, simulation, users, chosen)

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from dualrank.errors import DataError
 from ..data.log.conftest import dirty
 from ..data.shards.conftest import OPTIONS
 from ..data.shards.conftest import files as files
+from ..waiting import wait_until
 
 DIRTY = {"contexts": ["device"], "max_bad_share": 1.0, "max_clicks": 2, "max_client_share": 0.2}
 
@@ -119,7 +119,7 @@ def test_a_killed_executor_changes_nothing(spark, files, tmp_path, monkeypatch, 
     def kill_and_keep(self, name, query, by=None):
         if name == table:
             # What it keeps of earlier tables is lost, and so is what it does at this moment.
-            victim = executors()[0]
+            victim = wait_until(executors)[0]
             threading.Timer(0.1, os.kill, (victim, signal.SIGKILL)).start()
             killed.append(victim)
         keep(self, name, query, by)
@@ -129,13 +129,11 @@ def test_a_killed_executor_changes_nothing(spark, files, tmp_path, monkeypatch, 
     log, features = files / "log.parquet", files / "features.parquet"
     reduce_to_shards_on_spark(log, tmp_path / "two", 4, features, **given)
     assert killed
-    assert killed[0] not in executors()
+    wait_until(lambda: killed[0] not in executors())
     reduce_to_shards(log, tmp_path / "one", 4, features, **OPTIONS)
     assert_equal(tmp_path / "one", tmp_path / "two")
     # The next test is to have two of them again.
-    until = time.monotonic() + 60
-    while len(executors()) < 2 and time.monotonic() < until:
-        time.sleep(0.2)
+    wait_until(lambda: len(executors()) >= 2)
 
 
 def test_the_command_line_on_a_spark_of_its_own(spark, files, tmp_path):

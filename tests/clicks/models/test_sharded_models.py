@@ -47,7 +47,7 @@ def clicked_log(queries=QUERIES, lists=3, sessions=4_000, seed=0):
     return log, Dataset.from_arrays(np.zeros((len(documents), 1)), documents)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def both(in_shards):
     return in_shards(*clicked_log())
 
@@ -101,7 +101,7 @@ def test_every_model_is_that_of_the_whole_log(name, on_disk, both, tmp_path, mon
 
 
 def test_there_may_be_more_shards_than_queries(in_shards):
-    log, sharded = in_shards(*clicked_log(queries=6), 30)
+    log, sharded = in_shards(*clicked_log(queries=4), 12)
     whole, parts = (click_model("dbn").fit(each) for each in (log, sharded))
     np.testing.assert_allclose(relevance(parts)[1], relevance(whole)[1], rtol=1e-8)
 
@@ -145,9 +145,9 @@ def test_a_comparison_by_a_column_is_that_of_the_whole_log(both):
 def test_another_log_in_shards_is_matched_by_names(in_shards):
     log, data = clicked_log()
     tomorrow, more = clicked_log(queries=40, seed=0)
-    _, today = in_shards(log, data, 12)
-    whole_day, day = in_shards(tomorrow, more, 12)
-    _, cut_otherwise = in_shards(tomorrow, more, 5)
+    _, today = in_shards(log, data, 6)
+    whole_day, day = in_shards(tomorrow, more, 6)
+    _, cut_otherwise = in_shards(tomorrow, more, 3)
     model = click_model("pbm").fit(today)
     expected = click_model("pbm").fit(today)
     expected.fitted = model.fitted
@@ -156,8 +156,8 @@ def test_another_log_in_shards_is_matched_by_names(in_shards):
     assert model.log_likelihood(cut_otherwise) == pytest.approx(wanted, rel=1e-10)
 
 
-def test_a_shard_cut_off_in_the_middle_of_em_changes_nothing(both, monkeypatch):
-    log, sharded = both
+def test_a_shard_cut_off_in_the_middle_of_em_changes_nothing(in_shards, monkeypatch):
+    log, sharded = in_shards(*clicked_log())
     folder = sharded.shards[2].folder
     climb = product_em.climb
 
@@ -238,7 +238,7 @@ def test_a_model_of_your_own_reads_the_whole_log(both):
 @pytest.mark.parametrize("name", ["pbm", "dbn"])
 def test_memory_is_that_of_a_shard_and_some_numbers_per_pair(name, in_shards, monkeypatch):
     monkeypatch.setattr(kept_counts, "MOST_BYTES", 0)
-    log, sharded = in_shards(*clicked_log(queries=1_500, lists=8, sessions=30_000), 16)
+    log, sharded = in_shards(*clicked_log(queries=600, lists=8, sessions=12_000), 10)
     peaks = []
     for each in (log, LogParts.of(sharded)):
         model = click_model(name)

@@ -178,7 +178,7 @@ def letor_texts(draw):
 PACKERS = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(letor_texts(), st.sampled_from(sorted(PACKERS)), st.integers(1, 200))
 def test_any_text_reads_as_what_it_was_written_from(tmp_path_factory, written, suffix, block_bytes):
     text, matrix, grades, query_ids, doc_ids = written

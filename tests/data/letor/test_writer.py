@@ -14,7 +14,7 @@ from dualrank.errors import DataError
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(arrays.arrays(np.float32, arrays.array_shapes(min_dims=2, max_dims=2), elements=FLOATS))
 def test_what_is_written_reads_back_as_the_identical_bits(tmp_path_factory, matrix):
     path = tmp_path_factory.mktemp("written") / "data.txt"

@@ -18,7 +18,7 @@ from .conftest import COLUMNS, long_table
 from .test_saved import equal
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def log():
     rows = [
         ("s1", "q1", "a", 1, 0, "phone", 0.5),

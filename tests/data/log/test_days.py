@@ -3,8 +3,7 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -66,8 +65,8 @@ def day_rows(rng, day, stamp=1, most=40):
 
 
 def random_days(rng):
-    """Up to five days, called after the number that is their time."""
-    stamps = sorted(rng.choice(np.arange(1, 10), rng.integers(1, 6), replace=False))
+    """Up to four days, called after the number that is their time."""
+    stamps = sorted(rng.choice(np.arange(1, 10), rng.integers(1, 5), replace=False))
     return {str(stamp): day_rows(rng, str(stamp), int(stamp)) for stamp in stamps}
 
 
@@ -128,7 +127,8 @@ def folder(tmp_path, reduced_once):
     return LogFolder(tmp_path / "log")
 
 
-@settings(max_examples=3, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=2, deadline=None)
 @given(st.integers(0, 2**32))
 def test_days_add_up_to_the_reduction_of_all_and_dropping_one_to_that_of_the_rest(
     tmp_path_factory, seed
@@ -384,34 +384,36 @@ def test_a_day_with_a_forged_note_is_refused(folder, changes, sentence):
         read_log(folder.folder)
 
 
-KILLED = """
-import os, pathlib, sys
-import pyarrow.parquet as pq
-from dualrank.cli.app import main
-written = pq.ParquetWriter.write_table
-def write_and_die(*words):
-    written(*words)
-    os.kill(os.getpid(), 9)
-pq.ParquetWriter.write_table = write_and_die
-main()
-"""
-
-
-def test_a_killed_process_leaves_the_folder_as_it_was(folder, tmp_path):
+def test_a_killed_process_leaves_the_folder_as_it_was(folder):
     before, names = read_log(folder.folder), folder.names
-    pq.write_table(long_table(dated(4)["2026-11-04"], NAMES), tmp_path / "2026-11-04.parquet")
-    words = ["reduce", "2026-11-04.parquet", "--append", "log", "--partial", "--max-bad-share", "1"]
-    words += ["--context", "device", "--event", "purchase", "--event", "dwell_time"]
-    words += ["--max-clicks", "2"]
-    done = subprocess.run([sys.executable, "-c", KILLED, *words], cwd=tmp_path, check=False)
-    assert done.returncode == -9
+    how = LogOptions(**OPTIONS, periods=0)
+    log = read_log(long_table(dated(4)["2026-11-04"], NAMES), options=how)
+
+    def add():
+        with folder.held():
+            folder.add("2026-11-04", log, how, ())
+
+    child = os.fork()
+    if child == 0:
+        written = pq.ParquetWriter.write_table
+
+        def write_and_die(*given):
+            written(*given)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        pq.ParquetWriter.write_table = write_and_die
+        try:
+            add()
+        finally:
+            os._exit(1)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
     left = {path.name for path in folder.folder.iterdir()}
     assert len(left) == 5, "three days, a lock of nobody, and a file that nobody reads"
     equal(read_log(folder.folder), before)
     with folder.held():
         assert folder.names == names
     assert len(list(folder.folder.iterdir())) == 3
-    subprocess.run([sys.executable, "-m", "dualrank", *words], cwd=tmp_path, check=True)
+    add()
     assert folder.names == [*names, "2026-11-04"]
 
 

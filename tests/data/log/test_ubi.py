@@ -3,6 +3,7 @@
 import copy
 import gzip
 import json
+from collections import Counter
 
 import pyarrow as pa
 import pyarrow.csv
@@ -116,34 +117,39 @@ def test_the_actions_that_count_as_clicks_can_be_chosen(tmp_path):
     assert log.reading.clicks == 1
 
 
-def test_clients_and_times_come_from_the_queries(tmp_path):
-    queries, events = written(tmp_path, "json")
-    log = read_log(queries, events=events)
-    assert {client.name: client.clicks for client in log.reading.clients} == {"c1": 2, "c2": 1}
+MISFITS = [
+    ([], [event("u3", "zz", 9)], "not_displayed", 3),
+    ([], [event("u9", "a", 1)], "no_query", 3),
+    ([], [event("u1", None, 1)], "no_object", 3),
+    ([], [event("u1", "b", 2)], "repeated_click", 3),
+    ([], [event("u1", "c", 4)], "other_position", 3),
+    ([query("u4", "nothing", [])], [], "nothing_shown", 3),
+    ([query("u3", "ram", ["007", "x"])], [], "same_position same_document other_position", 2),
+    ([query("u3", "rom", ["x", "007"])], [], "which_list several_lists", 4),
+    ([query("u3", "rom", ["y"])], [event("u3", "zz", 9)], "which_list several_lists", 4),
+    ([query("u4", None, ["x"])], [], "missing_value", 3),
+    ([query("u4", "odd", ["x", "x"])], [], "same_document", 3),
+]
 
 
-@pytest.mark.parametrize(
-    ("queries", "events", "kind", "count", "kept"),
-    [
-        ([], [event("u3", "zz", 9)], "not_displayed", 1, 3),
-        ([], [event("u9", "a", 1)], "no_query", 1, 3),
-        ([], [event("u1", None, 1)], "no_object", 1, 3),
-        ([], [event("u1", "b", 2)], "repeated_click", 1, 3),
-        ([], [event("u1", "c", 4)], "other_position", 1, 3),
-        ([query("u4", "nothing", [])], [], "nothing_shown", 1, 3),
-        ([query("u3", "ram", ["007", "x"])], [], "same_position", 1, 2),
-        ([query("u3", "rom", ["x", "007"])], [], "which_list", 1, 4),
-        ([query("u3", "rom", ["y"])], [event("u3", "zz", 9)], "which_list", 1, 4),
-        ([query("u4", None, ["x"])], [], "missing_value", 1, 3),
-        ([query("u4", "odd", ["x", "x"])], [], "same_document", 1, 3),
-    ],
-)
-def test_what_does_not_fit_is_counted(tmp_path, queries, events, kind, count, kept):
-    paths = written(tmp_path, "json", [*QUERIES, *queries], [*EVENTS, *events])
+def apart(name, records):
+    """The same records under ids of their own, in an application of their own."""
+    return [
+        {**record, "query_id": f"{name}/{record['query_id']}", "application": name}
+        for record in records
+    ]
+
+
+def test_what_does_not_fit_is_counted(tmp_path):
+    queries, events = [], []
+    for number, (more_queries, more_events, *_) in enumerate(MISFITS):
+        queries += apart(str(number), [*QUERIES, *more_queries])
+        events += apart(str(number), [*EVENTS, *more_events])
+    paths = written(tmp_path, "json", queries, events)
     log = read_log(paths[0], events=paths[1], max_bad_share=1.0)
     found = {problem.kind: problem.count for problem in log.reading.problems}
-    assert found[kind] == count
-    assert log.sessions == kept
+    assert found == Counter(" ".join(kinds for *_, kinds, _ in MISFITS).split())
+    assert log.sessions == sum(kept for *_, kept in MISFITS)
 
 
 def test_clicks_without_a_displayed_list_are_a_share_of_the_clicks(tmp_path):
@@ -270,28 +276,30 @@ def test_where_positions_begin_can_be_told(tmp_path):
     assert kinds == {"gap", "from_impressions", "no_action"}
 
 
-@pytest.mark.parametrize(
-    ("events", "kind", "count", "kept"),
-    [
-        (seen("u4", ["x", "y"])[:1] + seen("u4", ["x", "y", "z"])[2:], "gap", 1, 3),
-        ([*seen("u4", ["x"]), *seen("u4", ["y"])], "same_position", 1, 3),
-        (seen("u4", ["x", "x"]), "same_document", 1, 3),
-        (seen("u4", ["x", None]), "nameless_impression", 1, 4),
-        ([event("u4", "x", None, "impression")], "missing_value", 1, 3),
-        (seen("u9", ["x"]), "unknown_query", 1, 3),
-        (seen("u3", ["x", "007", "zz"]), "unlisted_impression", 1, 3),
-        ([], "nothing_shown", 1, 3),
-        ([*seen("u4", ["x", "y"]), *seen("u4", ["x", "y"])], "from_impressions", 1, 4),
-        ([*seen("u4", ["x", "y"]), event("u4", "x", 1)], "other_position", 1, 4),
-    ],
-)
-def test_impressions_that_do_not_fit_are_counted(tmp_path, events, kind, count, kept):
-    first = [event("u1", "b", 1), *seen("u2", ["a"])]
-    paths = written(tmp_path, "json", [*QUERIES, searched("u4", "odd")], [*first, *events])
+MISFIT_IMPRESSIONS = [
+    (seen("u4", ["x", "y"])[:1] + seen("u4", ["x", "y", "z"])[2:], "gap from_impressions", 3),
+    ([*seen("u4", ["x"]), *seen("u4", ["y"])], "same_position from_impressions", 3),
+    (seen("u4", ["x", "x"]), "same_document from_impressions", 3),
+    (seen("u4", ["x", None]), "nameless_impression from_impressions", 4),
+    ([event("u4", "x", None, "impression")], "missing_value from_impressions", 3),
+    (seen("u9", ["x"]), "unknown_query nothing_shown", 3),
+    (seen("u3", ["x", "007", "zz"]), "unlisted_impression nothing_shown", 3),
+    ([], "nothing_shown", 3),
+    ([*seen("u4", ["x", "y"]), *seen("u4", ["x", "y"])], "from_impressions", 4),
+    ([*seen("u4", ["x", "y"]), event("u4", "x", 1)], "other_position from_impressions", 4),
+]
+
+
+def test_impressions_that_do_not_fit_are_counted(tmp_path):
+    queries, events = [], []
+    for number, (more, *_) in enumerate(MISFIT_IMPRESSIONS):
+        queries += apart(str(number), [*QUERIES, searched("u4", "odd")])
+        events += apart(str(number), [event("u1", "b", 1), *seen("u2", ["a"]), *more])
+    paths = written(tmp_path, "json", queries, events)
     log = read_log(paths[0], events=paths[1], max_bad_share=1.0)
     found = {problem.kind: problem.count for problem in log.reading.problems}
-    assert found[kind] == count
-    assert log.sessions == kept
+    assert found == Counter(" ".join(kinds for _, kinds, _ in MISFIT_IMPRESSIONS).split())
+    assert log.sessions == sum(kept for *_, kept in MISFIT_IMPRESSIONS)
 
 
 def test_what_is_asked_again_while_someone_types_is_one_search(tmp_path):
@@ -301,6 +309,8 @@ def test_what_is_asked_again_while_someone_types_is_one_search(tmp_path):
     log = read_log(paths[0], events=paths[1])
     assert happenings(log) == EXPECTED
     assert log.reading.problems == ()
+    # Clients and times are those of the queries.
+    assert {client.name: client.clicks for client in log.reading.clients} == {"c1": 2, "c2": 1}
 
 
 def typed(user_query, *events):

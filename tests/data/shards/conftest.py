@@ -1,9 +1,14 @@
 """A log with contexts, periods, events and every length of lists, with features beside it."""
 
+import shutil
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from dualrank.data.shards.reduce_to_shards import reduce_to_shards
+from dualrank.data.shards.sharded_log import ShardedLog
 
 QUERIES, CANDIDATES, SESSIONS = 30, 12, 1500
 OPTIONS = {"contexts": ["device"], "event_kinds": ["cart"], "periods": 2}
@@ -53,11 +58,16 @@ def files(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def sharded(files, tmp_path):
-    """The log in four shards, with features."""
-    from dualrank.data.shards.reduce_to_shards import reduce_to_shards
-
+@pytest.fixture(scope="session")
+def reduced(files):
+    """The log in four shards, with features: never changed."""
     return reduce_to_shards(
-        files / "log.parquet", tmp_path / "log", 4, files / "features.parquet", **OPTIONS
+        files / "log.parquet", files / "shards", 4, files / "features.parquet", **OPTIONS
     )
+
+
+@pytest.fixture
+def sharded(reduced, tmp_path):
+    """A copy of the log in four shards, to be changed."""
+    shutil.copytree(reduced.folder, tmp_path / "log")
+    return ShardedLog.open(tmp_path / "log")

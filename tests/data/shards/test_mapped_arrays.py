@@ -1,7 +1,6 @@
 """Mapped arrays hold no file open, are given back with the last array, and fit their files."""
 
 import errno
-import gc
 import os
 import subprocess
 import sys
@@ -40,11 +39,9 @@ def test_a_map_needs_no_open_file_and_is_given_back(tmp_path):
     assert not array.flags.writeable
     assert not array.flags.owndata
     del array
-    gc.collect()
     assert maps(tmp_path) == 1
     assert row.tolist() == [6, 7, 8]
     del row
-    gc.collect()
     assert maps(tmp_path) == 0
 
 
@@ -53,7 +50,6 @@ def test_what_only_passes_through_shards_leaves_none_of_them_mapped(sharded):
     log = ShardedLog.open(sharded.folder)
     LogParts.of(log)
     assert sum(len(batch.queries) for batch in ShardedFeatures(log, count=3).batches()) == 390
-    gc.collect()
     assert maps(sharded.folder) == 0
 
 

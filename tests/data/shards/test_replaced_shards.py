@@ -4,8 +4,6 @@ import errno
 import os
 import shutil
 import signal
-import subprocess
-import sys
 
 import pytest
 
@@ -14,6 +12,7 @@ from dualrank.data.log.read_log import read_log
 from dualrank.data.shards.reduce_to_shards import reduce_to_shards
 from dualrank.data.shards.shard_writing import new_shards
 from dualrank.data.shards.sharded_log import ShardedLog, is_sharded
+from dualrank.data.shards.splitting import write_shards
 from dualrank.errors import DataError, SettingsError
 
 from .conftest import OPTIONS, files_of
@@ -129,26 +128,24 @@ def test_an_interrupt_while_the_earlier_log_is_deleted_leaves_the_new_one(
     assert not (sharded.folder / ".dualrank-unfinished").exists()
 
 
-KILLED = """
-import os, signal, types
-from dualrank.data.shards import shard_writing
-from dualrank.cli.app import main
-rename, calls = os.rename, []
-def killed(*paths):
-    calls.append(paths)
-    if len(calls) == {at}:
-        os.kill(os.getpid(), signal.SIGKILL)
-    rename(*paths)
-shard_writing.os = types.SimpleNamespace(rename=killed, path=os.path)
-main()
-"""
-
-
 @pytest.mark.parametrize(("at", "is_whole"), [(1, True), (3, False)])
 def test_a_killed_writer_leaves_the_log_or_none(files, sharded, at, is_whole):
-    words = ["reduce", str(files / "log.parquet"), "--shards", "2", "--out", str(sharded.folder)]
-    done = subprocess.run([sys.executable, "-c", KILLED.format(at=at), *words], check=False)
-    assert done.returncode == -signal.SIGKILL
+    log, child = sharded.read(), os.fork()
+    if child == 0:
+        rename, calls = os.rename, []
+
+        def killed(*paths):
+            calls.append(paths)
+            if len(calls) == at:
+                os.kill(os.getpid(), signal.SIGKILL)
+            rename(*paths)
+
+        os.rename = killed
+        try:
+            write_shards(log, sharded.folder, 2)
+        finally:
+            os._exit(1)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
     assert is_sharded(sharded.folder) == is_whole
     if is_whole:
         assert ShardedLog.open(sharded.folder).digest == sharded.digest

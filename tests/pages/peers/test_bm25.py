@@ -83,6 +83,7 @@ def correlation(one, other):
     return float(np.mean(values))
 
 
+@pytest.mark.slow
 def test_the_index_ranks_as_the_exact_scores_do(collection, ours, tmp_path):
     texts, queries, judged = collection
     index = PageIndex.open_or_create(tmp_path / "index", TOKENISER)

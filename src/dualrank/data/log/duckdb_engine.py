@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from threading import Thread
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -215,20 +216,20 @@ class DuckDBEngine:
 
     def _beside(self, work: Callable[[], Result], stage: tuple[int, int] | None = None) -> Result:
         """Do this beside the main thread, which alone hears signals, and hears none in DuckDB."""
-        with ThreadPoolExecutor(1) as pool:
-            future = pool.submit(work)
-            try:
-                while not wait([future], timeout=0.2).done:
-                    if stage is not None:
-                        self._report(stage, self.connection.query_progress())
-            except BaseException:
-                # Interrupted before it has begun, a query would begin all the same.
-                while not wait([future], timeout=0.1).done:
-                    self.connection.interrupt()
-                raise
-            if stage is not None:
-                self._report(stage, 100)
-            return future.result()
+        outcome: Future[Result] = Future()
+        try:
+            Thread(target=_complete, args=(outcome, work), daemon=True).start()
+            while not wait([outcome], timeout=0.2).done:
+                if stage is not None:
+                    self._report(stage, self.connection.query_progress())
+        except BaseException:
+            # A query that has not begun never does; interrupted once, it might begin all the same.
+            while not (outcome.cancel() or wait([outcome], timeout=0.1).done):
+                self.connection.interrupt()
+            raise
+        if stage is not None:
+            self._report(stage, 100)
+        return outcome.result()
 
     def _report(self, stage: tuple[int, int], percent: float) -> None:
         if self._progress is not None:
@@ -334,6 +335,15 @@ _NO_MEMORY = (
     "reading the log takes more memory than this process can get; give it more, or let DuckDB use "
     "less, such as memory='500MB'"
 )
+
+
+def _complete(outcome: Future[Result], work: Callable[[], Result]) -> None:
+    """Give a future the result or error of `work`, unless it was cancelled before."""
+    if outcome.set_running_or_notify_cancel():
+        try:
+            outcome.set_result(work())
+        except BaseException as error:
+            outcome.set_exception(error)
 
 
 def _literal(text: str) -> str:
