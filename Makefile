@@ -26,9 +26,10 @@ IN_TWO := -n 2 --dist loadscope --no-loadscope-reorder
 test: check
 	$(PYTEST) $(IN_TWO) --durations=10
 
-# Without commands, services, pages and experiments: for the inner loop.
+# For the inner loop: without these folders, and without tests that are marked as slow.
+NOT_QUICK := cli data/shards docs fuzz online pages report reproduce spark
 test-quick: $(VENV)/.installed-dev
-	$(PYTEST) $(IN_TWO) -m "not slow"
+	$(PYTEST) $(IN_TWO) -m "not slow" $(addprefix --ignore=tests/,$(NOT_QUICK))
 
 # What needs Spark, on two executors; where there is no Java, nothing is installed.
 test-spark:

@@ -33,8 +33,6 @@ LONGEST = (
     "learning/test_resuming.py",
 )
 """Files of tests that take a quarter of a minute or more, longest first."""
-SLOW = ("cli", "docs", "fuzz", "online", "reproduce", "spark")
-"""Folders that `make test-quick` leaves out: commands, pages, services and experiments."""
 TRUTH = np.array([0.68, 0.61, 0.48, 0.34, 0.28, 0.20, 0.11, 0.10, 0.08, 0.06]) / 0.68
 NDCG = {
     "initial": 0.669,
@@ -64,13 +62,9 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark slow folders, and begin with the longest files, so that no worker is idle at the end."""
-    here = Path(__file__).parent
-    places = {here / name: place for place, name in enumerate(LONGEST)}
+    """Begin with the longest files: one that begins last leaves the other worker idle."""
+    places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
-    for item in items:
-        if any(item.path.is_relative_to(here / name) for name in SLOW):
-            item.add_marker(pytest.mark.slow)
 
 
 def make_results(

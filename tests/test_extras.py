@@ -94,6 +94,7 @@ for room in ("pages", "online", "reproduce", "cli"):
 """
 
 
+@pytest.mark.slow
 def test_all_is_imported_without_any_extra():
     hidden = [*USES, "matplotlib", "onnx", "onnxruntime", "sklearn"]
     hidden += ["httptools", "prometheus_client", "redis", "starlette", "uvicorn", "uvloop"]

@@ -1,19 +1,17 @@
 """`dualrank learn`, `dualrank versions` and `dualrank rollback`, as a user types them."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
 
+from dualrank.online.learner.following import catch_up
 from dualrank.online.learner.learner_state import LearnerState
 from dualrank.online.versions import Versions
 
+from ..forks import DUALRANK, end_forks, start_fork
 from ..online.small_site import Events, feature_rows, first_model, make_data, sessions
+from ..waiting import wait_until
 
 DATA = make_data()
 
@@ -44,7 +42,8 @@ def test_learn_once_publishes_and_says_so(command, folder):
     assert out.startswith("learned from 3,000 sessions up to segment 2; version ")
 
 
-def test_learn_once_does_not_skip_a_missing_segment_and_ends_with_2(command, folder):
+def test_learn_once_does_not_skip_a_missing_segment_and_ends_with_2(command, folder, monkeypatch):
+    monkeypatch.setitem(catch_up.__kwdefaults__, "every", 0.01)
     words = ("learn", folder / "models", "--events", folder / "events", "--once")
     events = Events(folder / "events")
     events.clicks(2).rename(events.clicks(4))
@@ -81,38 +80,37 @@ def test_what_is_no_folder_of_versions_ends_in_one_sentence(command, tmp_path):
         assert "no folder of versions" in err
 
 
-def start(folder, *more):
-    words = ["learn", folder / "models", "--events", folder / "events", "--held-out", 0.3, *more]
-    command = [sys.executable, "-m", "dualrank", *map(str, words)]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+@pytest.fixture
+def start(folder):
+    """Start `dualrank learn` in a process of its own, which is killed at the end."""
+
+    def start():
+        words = ("learn", folder / "models", "--events", folder / "events", "--held-out", 0.3)
+        files = {"output": folder / "output", "errors": folder / "errors"}
+        return start_fork(DUALRANK, *words, **files)
+
+    yield start
+    end_forks()
 
 
-def wait_for(happened, seconds=60):
-    end = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+def test_a_learner_that_is_killed_goes_on_where_it_was_until_asked_to_stop(command, folder, start):
+    """And one runs at a time."""
+    errors = folder / "errors"
+    learner = start()
+    wait_until((folder / "models" / "learner-state.json").exists, errors.read_text)
+    code, _, err = command("learn", folder / "models", "--events", folder / "events", "--once")
+    assert (code, f"process {learner.pid} is writing here" in err) == (2, True)
+    learner.kill()
+    learner.join()
+    learner = start()
 
+    def has_learned_all():
+        state = LearnerState.read(folder / "models")
+        return (state.learned, state.sessions, state.decided) == (2, 3_000, True)
 
-def test_a_learner_that_is_killed_goes_on_where_it_was_and_one_runs_at_a_time(folder):
-    learner = start(folder)
-    state = folder / "models" / "learner-state.json"
-    wait_for(state.exists)
-    other = start(folder, "--once")
-    assert other.wait(60) == 2
-    assert "is writing here" in other.stderr.read()
-    os.kill(learner.pid, signal.SIGKILL)
-    learner.wait()
-    again = start(folder, "--once")
-    assert again.wait(60) == 0, again.stderr.read()
-    found = LearnerState.read(folder / "models")
-    assert (found.learned, found.sessions, found.decided) == (2, 3_000, True)
+    wait_until(has_learned_all, errors.read_text)
     versions = Versions(folder / "models").note().versions.values()
     assert "candidate" not in [each.state for each in versions]
-
-
-def test_a_learner_that_is_asked_to_stop_does(folder):
-    learner = start(folder)
-    wait_for((folder / "models" / "learner.json").exists)
-    learner.send_signal(signal.SIGTERM)
-    assert learner.wait(20) == 0, learner.stderr.read()
+    learner.terminate()
+    learner.join()
+    assert learner.exitcode == 0, errors.read_text()

@@ -159,6 +159,7 @@ def test_turning_the_comparison_around_turns_the_sign(log, data) -> None:
     assert verdict_of(back).decision == "worse"
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_truth_of_other_queries() -> None:
     """Over logs of other queries of one world, with a wrong model of relevance in sight."""
     population = world(20_000, seed=9)

@@ -131,6 +131,7 @@ def change(log, name, values):
     return log.set_column(index, name, pa.array(values))
 
 
+@pytest.mark.slow
 def test_every_mistake_is_one_sentence(log, lists, runs, tmp_path):
     def refused(sentence, changed, error=DataError, **settings):
         with pytest.raises(error, match=sentence) as found:

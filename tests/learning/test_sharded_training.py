@@ -295,6 +295,7 @@ def test_the_sample_does_not_grow_with_the_number_of_shards(tmp_path, monkeypatc
     assert 5 <= len(source.sample.dataset) <= 2 * 5
 
 
+@pytest.mark.slow
 def test_shards_without_a_query_or_a_session_change_nothing(tmp_path):
     sharded = write_problem(tmp_path / "log", shards=50)
     assert 0 in [shard.queries for shard in sharded.shards]

@@ -20,6 +20,7 @@ def alone(tmp_path_factory):
     return {"first": learn(folder, 1), "learned": learn(folder, STEPS), "sample": sampled(folder)}
 
 
+@pytest.mark.slow
 def test_two_workers_with_shards_of_their_own_make_the_steps_of_one(tmp_path, alone):
     write_problem(tmp_path / "log")
     done = fork_two(tmp_path, partial(learn, tmp_path), 0, 0, partial(sampled, tmp_path))

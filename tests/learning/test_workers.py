@@ -47,6 +47,7 @@ def alone():
     return learn(STEPS)
 
 
+@pytest.mark.slow
 def test_two_workers_with_half_the_batch_make_the_steps_of_one(tmp_path, alone):
     assert fork_two(tmp_path, learn) == [0, 0]
     for name, one, tolerance in (("first", learn(1), 1e-6), ("learned", alone, 1e-4)):

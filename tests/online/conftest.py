@@ -2,7 +2,9 @@
 
 import pytest
 
-from .learner_site import DATA, Site
+from dualrank.online.learner.version_contest import VersionContest
+
+from .learner_site import DATA, Judgment, Site
 from .small_site import first_model
 
 
@@ -14,6 +16,12 @@ def given():
 @pytest.fixture(scope="session")
 def inverted():
     return first_model(DATA, seed=5, invert=True)
+
+
+@pytest.fixture
+def never_worse(monkeypatch):
+    """Let every version go live without an estimate, which is a third of the time of a round."""
+    monkeypatch.setattr(VersionContest, "_judge", lambda *_: Judgment(better=False))
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """A small service that is killed: it displays, users click, and what it acknowledges it prints.
 
-    python fault_worker.py store FOLDER ROUND SECONDS-SET-BACK    a store and its collector
-    python fault_worker.py server REDIS ROUND                     a server without state
-    python fault_worker.py collector FOLDER REDIS                 copies the stream, and collects
+    fault_worker.py store FOLDER ROUND SECONDS-SET-BACK    a store and its collector
+    fault_worker.py server REDIS ROUND                     a server without state
+    fault_worker.py collector FOLDER REDIS                 copies the stream, and collects
 
 Every event is sent twice, as by a client that heard no answer. A line is one acknowledged event:
 impression, document, what became of it.
@@ -24,7 +24,7 @@ from dualrank.online.events.stream_copying import StreamCopying
 from dualrank.online.records import Event, Impression
 
 DOCUMENTS = tuple(f"d{place}" for place in range(5))
-WAIT = 0.3
+WAIT = 0.1
 
 
 def say(*what: object) -> None:
@@ -59,7 +59,7 @@ async def users(transport, name: str) -> None:
 
 
 def collecting(store: EventStore) -> Collector:
-    return Collector(store, Segments(store.folder), every=0.1, most=500)
+    return Collector(store, Segments(store.folder), every=0.05, most=500)
 
 
 def main(what: str, *rest: str) -> None:

@@ -14,6 +14,24 @@ SETTINGS = LearnerSettings(held_out=0.25, steps=60)
 DATA = make_data()
 
 
+class Judgment:
+    """The judgment of a gate that finds a version better than another, or not clearly so."""
+
+    can_tell = True
+
+    def __init__(self, better):
+        self.better = better
+
+    def is_worse(self, errors=0.0):
+        return False
+
+    def is_better(self):
+        return self.better
+
+    def said(self, other):
+        return f"against {other}"
+
+
 class Site:
     """A folder of versions and one of events, under traffic."""
 

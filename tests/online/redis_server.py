@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
+
+from ..waiting import wait_until
 
 SERVER = shutil.which("redis-server")
 needs_redis = pytest.mark.skipif(SERVER is None, reason="redis-server is not installed (apt-get)")
@@ -34,22 +35,23 @@ class RedisServer:
     def start(self) -> RedisServer:
         self.folder.mkdir(parents=True, exist_ok=True)
         settings = [part for key, value in self.settings.items() for part in (f"--{key}", value)]
-        self.process = subprocess.Popen(
-            [SERVER, "--port", str(self.port), "--dir", str(self.folder), "--save", "", *settings],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        end = time.monotonic() + 10
-        while time.monotonic() < end:
-            try:
-                with socket.create_connection(("127.0.0.1", self.port), 0.5) as connection:
-                    connection.sendall(b"PING\r\n")
-                    if connection.recv(16).startswith(b"+PONG"):
-                        return self
-            except OSError:
-                pass
-            time.sleep(0.02)
-        raise RuntimeError("redis-server does not start")
+        self.command = [
+            SERVER, "--port", str(self.port), "--dir", str(self.folder), "--save", "", *settings
+        ]  # fmt: skip
+        wait_until(self._answers, lambda: "redis-server does not start")
+        return self
+
+    def _answers(self) -> bool:
+        # A connection of somebody else may have the port for a moment: then Redis ends at once.
+        if self.process is None or self.process.poll() is not None:
+            nowhere = subprocess.DEVNULL
+            self.process = subprocess.Popen(self.command, stdout=nowhere, stderr=nowhere)
+        try:
+            with socket.create_connection(("127.0.0.1", self.port)) as connection:
+                connection.sendall(b"PING\r\n")
+                return connection.recv(16).startswith(b"+PONG")
+        except OSError:
+            return False
 
     def kill(self) -> None:
         if self.process is not None:

@@ -47,9 +47,9 @@ def sessions(data, scores, count, rng, eta=1.0, *, invert=False, client=None):
 def as_segment(data, queries, shown, clicked, client=None):
     """Rows of a segment."""
     count, depth = shown.shape
-    session = np.repeat(np.arange(count), depth)
+    session, prefix = np.repeat(np.arange(count), depth), uuid4().hex[:12]
     columns = {
-        "session_id": np.array([uuid4().hex for _ in range(count)])[session],
+        "session_id": np.array([f"{prefix}-{i}" for i in range(count)])[session],
         "query_id": data.query_ids[queries][session],
         "doc_id": data.ids_of_documents()[shown.reshape(-1)],
         "position": np.tile(np.arange(1, depth + 1, dtype=np.int32), count),

@@ -1,5 +1,7 @@
 """The curve of today, and whether it has moved."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from dualrank.online.learner.curve_of_today import curve_of_today
@@ -122,8 +124,10 @@ def test_a_position_that_nobody_clicks_any_more_is_noticed_once_clicks_are_misse
 
 
 def test_a_change_of_a_tenth_is_not_notable_however_sure():
-    moved = movement(lists(60_000, 1.0, 1, noise=0), lists(60_000, 1.04, 2, noise=0))
-    assert not moved.is_clear
+    moved = movement(lists(2_000, 1.0, 1), lists(2_000, 1.0, 2))
+    sure = replace(moved, factor=np.full(DEPTH, 1.09), error=np.full(DEPTH, 1e-6))
+    assert not sure.is_clear
+    assert replace(sure, factor=np.full(DEPTH, 2.0)).is_clear
 
 
 def test_too_little_to_tell_is_no_alarm():

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -17,42 +15,46 @@ from dualrank.online.events.event_store import EventStore
 from dualrank.online.events.redis_stream import RedisStream
 from dualrank.online.events.segments import Segments
 
+from ..forks import end_forks, start_fork
+from ..waiting import wait_until
 from .redis_server import RedisServer, needs_redis
 from .stores import collector_of
 
-_STARTED: list[subprocess.Popen] = []
-WORKER = Path(__file__).with_name("fault_worker.py")
+PROGRAM = Path(__file__).with_name("fault_worker.py").read_text(encoding="utf-8")
 
 
 class Worker:
-    """A process whose words are kept in a file, which it leaves when it is killed."""
+    """A process whose output is kept in a file, also when it is killed."""
 
-    def __init__(self, said: Path, *arguments: object) -> None:
-        self.said = said
-        with said.open("ab") as out, said.with_suffix(".err").open("ab") as errors:
-            command = [sys.executable, str(WORKER), *map(str, arguments)]
-            self.process = subprocess.Popen(command, stdout=out, stderr=errors)
-        _STARTED.append(self.process)
+    def __init__(self, output: Path, *arguments: object) -> None:
+        self.output, self.errors = output, output.with_suffix(".errors")
+        self.process = start_fork(PROGRAM, *arguments, output=output, errors=self.errors)
+        started = self.count("started")
+        self.wait_for(lambda: self.count("started") > started)
 
-    def until(self, word: str, times: int = 1, seconds: float = 20.0) -> None:
-        end = time.monotonic() + seconds
-        while self.said.read_bytes().count(f'["{word}"'.encode()) < times:
-            assert self.process.poll() is None, self.said.with_suffix(".err").read_text()
-            assert time.monotonic() < end, f"no {word} in {seconds} seconds"
-            time.sleep(0.02)
+    def count(self, kind: str) -> int:
+        """Return how many lines of this kind its output has."""
+        return self.output.read_bytes().count(f'["{kind}"'.encode()) if self.output.exists() else 0
+
+    def wait_for(self, condition) -> None:
+        """Wait for a condition while the process runs."""
+        wait_until(lambda: condition() or not self.process.is_alive(), self.errors.read_text)
+        assert self.process.is_alive(), self.errors.read_text()
+
+    def wait_for_more(self, kind: str, lines: int = 40) -> None:
+        """Wait until it has written so many more lines of this kind."""
+        enough = self.count(kind) + lines
+        self.wait_for(lambda: self.count(kind) >= enough)
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait()
+        self.process.join()
 
 
 @pytest.fixture(autouse=True)
-def _nobody_is_left():
+def _end_workers():
     yield
-    while _STARTED:
-        process = _STARTED.pop()
-        process.kill()
-        process.wait()
+    end_forks()
 
 
 def _lines(path: Path) -> list[list[str]]:
@@ -60,8 +62,8 @@ def _lines(path: Path) -> list[list[str]]:
     return [json.loads(line) for line in path.read_text().split("\n")[:-1] if line]
 
 
-def _account(folder: Path, said: list[Path]) -> tuple[int, int, int]:
-    """How many events were acknowledged, lost of these, and counted twice."""
+def _count_events(folder: Path, outputs: list[Path]) -> tuple[int, int, int]:
+    """Return how many events were acknowledged, lost of these, and counted twice."""
     with EventStore(folder, wait=0.0) as store:
         collector_of(store).collect()
         late = store.alone(
@@ -84,7 +86,7 @@ def _account(folder: Path, said: list[Path]) -> tuple[int, int, int]:
             counted[session, document] += round(amount)
     for session, position in late:
         counted[session, f"d{position - 1}"] += 1
-    lines = [line for path in said for line in _lines(path)]
+    lines = [line for path in outputs for line in _lines(path)]
     assert not [line for line in lines if line[0] == "wrong"]
     acknowledged = {(line[1], line[2]) for line in lines if line[0] == "acknowledged"}
     lost = sum(counted[each] == 0 for each in acknowledged)
@@ -103,16 +105,18 @@ def _tear(folder: Path) -> None:
 @pytest.mark.parametrize("fault", ["killed", "torn", "clock"])
 def test_a_store_that_is_killed_has_what_it_acknowledged_once(tmp_path, fault):
     chance = random.Random(fault)
-    folder, said = tmp_path / "events", tmp_path / "said"
+    folder, output = tmp_path / "events", tmp_path / "output"
     for turn in range(3):
+        last_segment = max(Segments(folder).files(), default=0)
         back = 100_000 * turn if fault == "clock" else 0
-        worker = Worker(said, "store", folder, f"round{turn}", back)
-        worker.until("started", turn + 1)
-        time.sleep(chance.uniform(0.2, 0.9))
+        worker = Worker(output, "store", folder, f"round{turn}", back)
+        worker.wait_for_more("acknowledged")
+        worker.wait_for(lambda last=last_segment: max(Segments(folder).files(), default=0) > last)
+        time.sleep(chance.uniform(0, 0.1))
         worker.kill()
         if fault == "torn":
             _tear(folder)
-    acknowledged, lost, twice = _account(folder, [said])
+    acknowledged, lost, twice = _count_events(folder, [output])
     assert acknowledged > 100
     assert (lost, twice) == (0, 0)
 
@@ -121,37 +125,33 @@ def test_a_store_that_is_killed_has_what_it_acknowledged_once(tmp_path, fault):
 def test_two_servers_and_a_collector_killed_at_random_lose_nothing(tmp_path):
     chance = random.Random(1)
     folder = tmp_path / "events"
-    said = [tmp_path / name for name in ("server0", "server1", "collector")]
+    outputs = [tmp_path / name for name in ("server0", "server1", "collector")]
     with RedisServer(tmp_path / "redis") as redis:
-        starts = [0, 0, 0]
 
-        def start(number):
-            starts[number] += 1
-            what = ["collector", folder, redis.url]
+        def start(number, turn=-1):
+            words = ["collector", folder, redis.url]
             if number < 2:
-                what = ["server", redis.url, f"server{number}-{starts[number]}"]
-            return Worker(said[number], *what)
+                words = ["server", redis.url, f"server{number}-{turn}"]
+            return Worker(outputs[number], *words)
 
         workers = [start(number) for number in range(3)]
-        for worker in workers:
-            worker.until("started")
-        for turn in range(6):
-            time.sleep(chance.uniform(0.2, 0.6))
-            if turn == 3:
+        for turn, number in enumerate((0, 1, 2, None, 1, 2)):
+            for server in workers[:2]:
+                server.wait_for_more("acknowledged", 20)
+            time.sleep(chance.uniform(0, 0.1))
+            if number is None:
                 redis.kill()
-                time.sleep(0.3)
+                workers[0].wait_for_more("refused", 1)
                 redis.start()
-                continue
-            number = turn % 3
-            workers[number].kill()
-            workers[number] = start(number)
-            workers[number].until("started", starts[number])
-        time.sleep(0.5)
+            else:
+                workers[number].kill()
+                workers[number] = start(number, turn)
+        workers[0].wait_for_more("acknowledged")
         for worker in workers:
             worker.kill()
         with EventStore(folder, wait=0.0) as store, RedisStream(redis.url) as stream:
             while stream.copy_into(store, wait=0.1):
                 pass
-    acknowledged, lost, twice = _account(folder, said)
+    acknowledged, lost, twice = _count_events(folder, outputs)
     assert acknowledged > 100
     assert (lost, twice) == (0, 0)

@@ -10,11 +10,7 @@ from dualrank.online.learner.learner import Learner, LearnerSettings
 from dualrank.online.learner.round_clicks import HeldOutQueries
 
 from .learner_site import DATA, SETTINGS, Site
-from .small_site import (
-    TRUTH,
-    feature_rows,
-    sessions,
-)
+from .small_site import TRUTH, feature_rows, sessions
 
 
 def test_a_round_learns_the_curve_and_publishes_a_version(site):
@@ -28,12 +24,13 @@ def test_a_round_learns_the_curve_and_publishes_a_version(site):
     last = site.rounds[-1]
     assert (last.sessions, last.version) == (7_500, site.versions.live.number)
     assert last.worth_low < last.worth < last.worth_high
-    assert 0 <= last.delay < 60
+    assert 0 <= last.delay < 600
     assert np.abs(np.array(last.examination) / TRUTH - 1).max() < 0.35
     assert np.mean((np.array(last.low) <= TRUTH) & (np.array(last.high) >= TRUTH)) > 0.7
     assert [kind for kind, _ in site.alarms] == []
 
 
+@pytest.mark.usefixtures("never_worse")
 def test_held_out_queries_are_not_learned_from(site, given, monkeypatch):
     seen = []
 
@@ -51,6 +48,7 @@ def test_held_out_queries_are_not_learned_from(site, given, monkeypatch):
     assert all(not each & set(DATA.query_ids[held].tolist()) for each in seen)
 
 
+@pytest.mark.usefixtures("never_worse")
 def test_several_segments_are_one_round_up_to_its_size(site):
     for _ in range(4):
         site.traffic(300)
@@ -63,6 +61,7 @@ def test_several_segments_are_one_round_up_to_its_size(site):
     assert not learner.has_more
 
 
+@pytest.mark.usefixtures("never_worse")
 def test_users_who_change_raise_an_alarm_and_the_curve_follows(site):
     learner = site.learner()
     for _ in range(2):
@@ -81,6 +80,7 @@ def test_users_who_change_raise_an_alarm_and_the_curve_follows(site):
     assert learner.state.changed_at == 4
 
 
+@pytest.mark.usefixtures("never_worse")
 def test_a_client_that_clicks_everything_does_not_move_the_ranker(site):
     twin = site.learner()
     site.traffic(3_000)
@@ -109,6 +109,7 @@ def test_features_of_requests_are_learned_from(site):
     assert learner.state.model == 2
 
 
+@pytest.mark.usefixtures("never_worse")
 def test_a_version_from_before_a_change_is_told_of_it_when_learning_goes_on_from_it(
     site, given, monkeypatch
 ):

@@ -15,11 +15,9 @@ from dualrank.online.learner_record import LearnerRecord
 from dualrank.online.versions import Versions
 
 from .learner_site import DATA, SETTINGS, Site
-from .small_site import (
-    Events,
-    feature_rows,
-    sessions,
-)
+from .small_site import Events, feature_rows, sessions
+
+pytestmark = pytest.mark.usefixtures("never_worse")
 
 
 def killed_at(site, monkeypatch, where):

@@ -15,6 +15,7 @@ from dualrank.online.events.segments import Segments
 from dualrank.online.events.stream_copying import StreamCopying
 from dualrank.online.records import Event
 
+from ..waiting import wait_until
 from .redis_server import RedisServer, needs_redis
 from .stores import clicked, collector_of, record, rows_of, shown
 
@@ -49,10 +50,8 @@ def test_what_servers_hand_over_becomes_a_segment(server, stream, store):
     stream.show(shown(1, client="anna", features=rows_of(features)))
     said = record(stream, clicked(1, 1), clicked(1, 2, "cart", amount=2.5), clicked(1, 1))
     assert said == ["new"] * 3
-    assert record(stream, Event("e", "i1", "d9"), clicked(1, kind="doc_id")) == [
-        "not displayed",
-        "unknown kind",
-    ]
+    refused = record(stream, Event("e", "i1", "d9"), clicked(1, kind="doc_id"))
+    assert refused == ["not displayed", "unknown kind"]
     _copy_all(stream, store)
     assert store.counts()["events"] == 2
     assert collector_of(store).collect() == [1]
@@ -60,7 +59,7 @@ def test_what_servers_hand_over_becomes_a_segment(server, stream, store):
     assert table["clicked"].to_pylist() == [False, True, False]
     assert table["cart"].to_pylist() == [0, 0, 2.5]
     assert table["client_id"].to_pylist() == ["anna"] * 3
-    assert abs(table["timestamp"][0].as_py().timestamp() - time.time()) < 60
+    assert abs(table["timestamp"][0].as_py().timestamp() - time.time()) < 600
     assert read_features(store.folder / "_features").features.tolist() == features.tolist()
 
 
@@ -175,23 +174,23 @@ def test_a_thread_copies_and_goes_on_when_redis_is_back(server, stream, store):
     with StreamCopying(stream, store) as copying:
         stream.show(shown(1))
         record(stream, clicked(1))
-        _until(lambda: store.counts()["events"] == 1)
+        wait_until(lambda: store.counts()["events"] == 1)
         server.kill()
-        _until(lambda: copying.problem is not None)
+        wait_until(lambda: copying.problem is not None)
         server.start()
         record(stream, clicked(1, 1))
-        _until(lambda: store.counts()["events"] == 2)
-        _until(lambda: copying.problem is None)
+        wait_until(lambda: store.counts()["events"] == 2)
+        wait_until(lambda: copying.problem is None)
 
 
 def test_who_collects_can_be_asked_why_nothing_comes(server, tmp_path):
     with collecting(server.url, tmp_path / "events", wait=0.0, every=0.1) as problem:
         assert problem() is None
         server.kill()
-        _until(lambda: problem() is not None)
+        wait_until(lambda: problem() is not None)
         assert "cannot be reached" in problem()
         server.start()
-        _until(lambda: problem() is None)
+        wait_until(lambda: problem() is None)
 
 
 def test_a_poisoned_stream_is_read_past(server, stream, store, caplog):
@@ -205,15 +204,8 @@ def test_a_poisoned_stream_is_read_past(server, stream, store, caplog):
     for place, wrong in [(0, 5), (1, ""), (2, "d"), (2, 7), (3, "1"), (3, 1e9), (5, None), (6, 99)]:
         row = [*shown_well[:place], wrong, *shown_well[place + 1 :]]
         add("dualrank:events", {"said": json.dumps({"impressions": [row], "events": []})})
-    for place, wrong in [
-        (0, ""),
-        (1, []),
-        (2, "\0"),
-        (3, "doc_id"),
-        (4, -1),
-        (4, "nan"),
-        (4, None),
-    ]:
+    amounts = [(4, wrong) for wrong in (-1, "nan", None)]
+    for place, wrong in [(0, ""), (1, []), (2, "\0"), (3, "doc_id"), *amounts]:
         row = [*good[0][:place], wrong, *good[0][place + 1 :]]
         add("dualrank:events", {"said": json.dumps({"impressions": [], "events": [row]})})
     wrong = stream._client.xlen("dualrank:events")
@@ -272,10 +264,3 @@ def test_a_redis_that_is_not_there_and_an_address_that_is_none_are_refused(serve
         RedisStream(server.url)
     with pytest.raises(SettingsError, match="no address of Redis"):
         RedisStream("http://somewhere")
-
-
-def _until(true, seconds=10.0):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)

@@ -12,6 +12,7 @@ from dualrank.online.events import segment_files
 from dualrank.online.events.event_store import EventStore
 from dualrank.online.events.segments import Segments
 
+from ..waiting import wait_until
 from .stores import Clock, clicked, collector_of, record, rows_of, shown
 
 
@@ -302,10 +303,10 @@ def test_a_thread_closes_segments_and_goes_on_after_a_full_disk(tmp_path, monkey
         real = segment_files.write_segment
         monkeypatch.setattr(collectors, "write_segment", full)
         with collector:
-            _until(lambda: collector.problem == "the disk is full")
+            wait_until(lambda: collector.problem == "the disk is full")
             monkeypatch.setattr(collectors, "write_segment", real)
-            _until(lambda: Segments(tmp_path).closed() == [1])
-            _until(lambda: collector.problem is None)
+            wait_until(lambda: Segments(tmp_path).closed() == [1])
+            wait_until(lambda: collector.problem is None)
 
 
 def test_others_read_while_one_writes(store, segments):
@@ -316,12 +317,3 @@ def test_others_read_while_one_writes(store, segments):
     assert segments.closed() == [1]
     store.close()
     assert segments.closed() == [1]
-
-
-def _until(true, seconds=5.0):
-    import time
-
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)

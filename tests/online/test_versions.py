@@ -1,8 +1,6 @@
 """Versions of a model: which is live, what is kept, and how one goes back."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +13,8 @@ from dualrank.learning.model import Model
 from dualrank.online import versions as module
 from dualrank.online.versions import Versions
 from dualrank.rankers.network import DNN
+
+from ..forks import start_fork
 
 
 def model(seed=0):
@@ -189,10 +189,12 @@ for _ in range(3):
 """
 
 
-def test_two_processes_write_the_note_one_after_the_other(versions):
-    words = [sys.executable, "-c", ADD_THREE, str(versions.folder)]
-    each = [subprocess.Popen(words) for _ in range(2)]
-    assert [process.wait() for process in each] == [0, 0]
+def test_two_processes_write_the_note_one_after_the_other(versions, tmp_path):
+    files = {"output": tmp_path / "output", "errors": tmp_path / "errors"}
+    forks = [start_fork(ADD_THREE, versions.folder, **files) for _ in range(2)]
+    for fork in forks:
+        fork.join()
+    assert [fork.exitcode for fork in forks] == [0, 0], files["errors"].read_text()
     assert sorted(versions.note().versions) == list(range(1, 8))
     assert all(isinstance(versions.load(n), dr.Model) for n in range(2, 8))
     assert not list(Path(versions.folder).glob("*.lock"))

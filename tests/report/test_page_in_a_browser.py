@@ -2,15 +2,19 @@
 
 import pytest
 
+from dualrank.report import results_sheet
 
-@pytest.fixture
-def page(browser, make, tmp_path):
-    from dualrank.report import results_sheet
+from ..waiting import PATIENCE
 
-    written = tmp_path / "report.html"
-    written.write_text(results_sheet(make(), "Learning to rank", verdict=["DLA gains."]).html())
+
+@pytest.fixture(scope="module")
+def page(browser, make, tmp_path_factory):
+    written = tmp_path_factory.mktemp("page") / "report.html"
+    html = results_sheet(make(), "Learning to rank", verdict=["DLA gains."]).html()
+    written.write_text(html, encoding="utf-8")
     context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme="light")
     page = context.new_page()
+    page.set_default_timeout(1_000 * PATIENCE)
     page.goto(written.as_uri())
     yield page
     context.close()

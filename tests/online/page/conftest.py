@@ -13,6 +13,8 @@ import pytest
 
 from dualrank.online.service.page_files import FOLDER, HEADERS, KINDS
 
+from ...waiting import PATIENCE
+
 TOKEN = "a secret"
 EYES = (0.68, 0.61, 0.48, 0.34, 0.28, 0.20, 0.11, 0.10, 0.08, 0.06)
 
@@ -86,10 +88,8 @@ class StandIn:
         if request.path == "/rollback":
             status, said = self.answer_to_rollback
             if request.headers.get("Authorization") != f"Bearer {TOKEN}":
-                status, said = (
-                    401,
-                    {"error": "this needs the token that the server was started with"},
-                )
+                why = "this needs the token that the server was started with"
+                status, said = 401, {"error": why}
         self.send(request, status, json.dumps(said).encode(), "application/json")
 
     def send(self, request, status, body, kind):
@@ -108,9 +108,10 @@ class StandIn:
         request.send_header("Connection", "close")
         request.end_headers()
         request.close_connection = True
-        request.wfile.write(f"data: {json.dumps(self.state)}\n\n".encode())
+        with self.changed:
+            state, seen, calls = json.dumps(self.state), self.number, self.calls
+        request.wfile.write(f"retry: 20\n\ndata: {state}\n\n".encode())
         request.wfile.flush()
-        seen, calls = self.number, self.calls
         while not self.ending and self.calls == calls:
             with self.changed:
                 if self.calls == calls and self.number == seen:
@@ -194,29 +195,37 @@ def service():
 class Watched:
     """A page with all that it asked for and complained about."""
 
-    def __init__(self, browser, **look):
-        self.context = browser.new_context(**look)
-        self.page = self.context.new_page()
-        self.complaints, self.asked = [], []
-        self.page.on("console", lambda said: self.complaints.append(said.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
+    def __init__(self, page):
+        self.page = page
+        self.complaints, self.hosts = [], set()
+        page.set_default_timeout(1_000 * PATIENCE)
+        page.on("console", lambda said: self.complaints.append(said.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
 
-    def hosts(self):
-        return {urlsplit(each).netloc for each in self.asked}
+
+@pytest.fixture(scope="module")
+def watched(browser):
+    """One page for all tests of a module, because to open one takes longer than to load it."""
+    pytest.importorskip("playwright.sync_api").expect.set_options(timeout=1_000 * PATIENCE)
+    watched = Watched(browser.new_page())
+    yield watched
+    watched.page.close()
 
 
 @pytest.fixture
-def watch(browser):
-    """Opens pages of an address, as wide and as dark as asked for."""
-    opened = []
+def watch(watched):
+    """Load an address, and wait until the page follows the service."""
 
-    def open_page(address, **look):
-        watched = Watched(browser, **look)
-        opened.append(watched)
-        watched.page.goto(address)
+    def watch(address):
+        watched.page.goto("about:blank")
+        watched.complaints.clear()
+        watched.hosts.clear()
+        # Whatever /status answers replaces what the stream has said before.
+        with watched.page.expect_request_finished(lambda asked: asked.url.endswith("/status")):
+            watched.page.goto(address)
+        watched.page.get_by_text("following").wait_for()
+        watched.page.evaluate("new Promise(requestAnimationFrame)")
         return watched
 
-    yield open_page
-    for each in opened:
-        each.context.close()
+    return watch

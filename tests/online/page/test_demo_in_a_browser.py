@@ -4,18 +4,21 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
-import time
 import urllib.error
 import urllib.request
-from urllib.parse import urlsplit
+from pathlib import Path
 
 import pytest
 
-expect = pytest.importorskip("playwright.sync_api").expect
+from ...forks import DUALRANK, end_forks, start_fork, wait_for_answer
+from ...waiting import wait_until
+from .conftest import Watched
 
-PATIENCE = 90_000
+PROGRAM = f"""
+from dualrank.online.demo import demo, demo_start
+demo.WAIT, demo.EVERY, demo_start.STEPS = 0.2, 2.0, 50
+{DUALRANK}"""
+"""`dualrank` with a demo that starts sooner and closes segments more often."""
 
 
 def truth(page):
@@ -32,22 +35,17 @@ def learned(page):
 def demo(tmp_path_factory):
     """Where a demo is, and its token; gone at the end, with all that it started."""
     pytest.importorskip("uvicorn")
-    folder = tmp_path_factory.mktemp("demo") / "out"
-    words = ["serve", "--demo", "--port", "0", "--json", "--out", str(folder)]
-    started = subprocess.Popen(
-        [sys.executable, "-m", "dualrank", *words], stdout=subprocess.PIPE, text=True
-    )
-    said = ""
-    while not said.endswith("}\n"):
-        line = started.stdout.readline()
-        assert line, f"it ended with {started.wait()}"
-        said += line
-    yield json.loads(said)
-    children = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(started.pid)], capture_output=True, text=True
-    ).stdout.split()
-    started.send_signal(signal.SIGINT)
-    assert started.wait(20) == 0
+    folder = tmp_path_factory.mktemp("demo")
+    files = {"output": folder / "output", "errors": folder / "errors"}
+    words = ["serve", "--demo", "--port", "0", "--json", "--out", folder / "out"]
+    started = start_fork(PROGRAM, *words, **files)
+    yield wait_for_answer(started, **files)
+    tasks = Path(f"/proc/{started.pid}/task").glob("*/children")
+    children = [child for task in tasks for child in task.read_text().split()]
+    os.kill(started.pid, signal.SIGINT)
+    started.join()
+    end_forks()
+    assert started.exitcode == 0
     assert len(children) >= 2
     assert not any(os.path.exists(f"/proc/{child}") for child in children)
 
@@ -55,16 +53,11 @@ def demo(tmp_path_factory):
 @pytest.fixture(scope="module")
 def watched(demo, browser):
     """One page of the demo, that all tests look at."""
-    page = browser.new_page()
-    complaints, hosts = [], set()
-    page.on("console", lambda said: complaints.append(said.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
-    page.set_default_timeout(PATIENCE)
-    page.goto(demo["url"])
-    page.get_by_text("following").wait_for()
-    yield page, complaints, hosts
-    page.close()
+    watched = Watched(browser.new_page())
+    watched.page.goto(demo["url"])
+    watched.page.get_by_text("following").wait_for()
+    yield watched
+    watched.page.close()
 
 
 def post(url, body, **headers):
@@ -78,40 +71,36 @@ def post(url, body, **headers):
         return error.code, json.load(error)
 
 
-def test_users_search_and_versions_go_live(watched):
-    page, _, _ = watched
-    several = re.compile(r"^([3-9]|\d\d+)$")
-    expect(page.locator("#made")).to_have_text(several, timeout=PATIENCE)
+def test_users_search_and_a_version_is_learned(watched):
+    page = watched.page
+    wait_until(lambda: page.locator("#made").inner_text() not in "–01", pause=0.2)
     assert "a session" in page.locator("#clicks-about").inner_text()
     page.locator("#quality path.learned").wait_for()
     page.locator("#past path.learned").first.wait_for(state="attached")
 
 
 def test_a_slider_changes_the_users_and_the_learned_curve_follows(watched):
-    page, _, _ = watched
+    page = watched.page
     before, believed = truth(page), learned(page)
     slider = page.get_by_label("position bias η")
     slider.focus()
     page.keyboard.press("End")
-    page.get_by_text("They changed their habits").wait_for(timeout=PATIENCE)
-    expect(page.locator("#curve path.truth")).not_to_have_attribute("d", before, timeout=PATIENCE)
+    page.get_by_text("They changed their habits").wait_for()
+    wait_until(lambda: truth(page) != before, pause=0.2)
     # (0.06 / 0.68)² of those who see the first result
-    expect(page.locator("#curve figcaption")).to_contain_text("0.8%")
-    end = time.monotonic() + PATIENCE / 1_000
-    while learned(page) > believed / 2:
-        assert time.monotonic() < end, f"position 10 is still believed at {learned(page)}%"
-        page.wait_for_timeout(500)
+    wait_until(lambda: "0.8%" in page.locator("#curve figcaption").inner_text(), pause=0.2)
+    wait_until(lambda: learned(page) <= believed / 2, lambda: f"{learned(page)}%", pause=0.2)
 
 
 def test_rollback_is_refused_with_another_token_and_done_with_the_right_one(watched, demo):
-    page, complaints, _ = watched
+    page = watched.page
     page.get_by_role("button", name="Roll back").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Token").fill("another one that is long enough")
     put = dialog.get_by_role("button", name="Put it in front of users")
     put.click()
     dialog.get_by_text("another token than ours").wait_for()
-    complaints.clear()  # the browser tells of the refusal
+    watched.complaints.clear()  # the browser tells of the refusal
     chosen = dialog.get_by_label("Go back to").input_value()
     dialog.get_by_label("Why").fill("<b>to see</b> what happens")
     dialog.get_by_label("Token").fill(demo["token"])
@@ -124,9 +113,8 @@ def test_rollback_is_refused_with_another_token_and_done_with_the_right_one(watc
 
 
 def test_nothing_came_from_another_host_and_nothing_was_complained_about(watched, demo):
-    _, complaints, hosts = watched
-    assert {f"http://{host}" for host in hosts} == {demo["url"]}
-    assert complaints == []
+    assert {f"http://{host}" for host in watched.hosts} == {demo["url"]}
+    assert watched.complaints == []
 
 
 def test_only_pages_of_the_demo_turn_its_knobs(demo):

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from dualrank.data.scaling import Scaler
+from dualrank.errors import StorageError
 from dualrank.learning.model import Model
 from dualrank.online.service.live_model import LiveModel
 from dualrank.online.service.service import Service
@@ -56,8 +57,6 @@ class Memory:
 
     async def record(self, events):
         if self.problem is not None:
-            from dualrank.errors import StorageError
-
             raise StorageError(self.problem)
         return [self._outcome(each) for each in events]
 

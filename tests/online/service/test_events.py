@@ -1,11 +1,13 @@
 """/events: what became of each, and that nobody can make one up."""
 
-import time
+import asyncio
 
 from dualrank.errors import StorageError
 from dualrank.online.records import Impression
 from dualrank.online.service.service_settings import ServiceSettings
 from dualrank.online.service.serving import open_transport
+
+from ...waiting import wait_until
 
 
 def shown(asking, query, **more):
@@ -15,10 +17,8 @@ def shown(asking, query, **more):
 def test_an_event_is_new_once(asking, query):
     event = {"impression_id": shown(asking, query), "doc_id": "d1"}
     first = asking.post("/events", event)
-    assert (first.status_code, first.json()) == (
-        200,
-        {"new": 1, "again": 0, "late": 0, "refused": []},
-    )
+    assert first.status_code == 200
+    assert first.json() == {"new": 1, "again": 0, "late": 0, "refused": []}
     again = asking.post("/events", event)
     assert (again.status_code, again.json()["again"]) == (200, 1)
     (kept,) = asking.transport.events.values()
@@ -27,12 +27,7 @@ def test_an_event_is_new_once(asking, query):
 
 def test_events_with_ids_of_their_own_count_each(asking, query):
     event = {"impression_id": shown(asking, query), "doc_id": "d1", "kind": "dwell", "amount": 2.5}
-    events = [
-        event | {"event_id": "a"},
-        event | {"event_id": "b"},
-        event | {"event_id": "a"},
-        event,
-    ]
+    events = [*(event | {"event_id": name} for name in "aba"), event]
     found = asking.post("/events", {"events": events}).json()
     assert (found["new"], found["again"]) == (3, 1)
     assert {each.amount for each in asking.transport.events.values()} == {2.5}
@@ -109,24 +104,19 @@ def test_a_service_whose_log_cannot_be_written_is_not_ready(tmp_path, monkeypatc
         asking.service.transport = transport
         assert asking.get("/readyz").status_code == 200
         transport.show(Impression("i", 0.0, "q", ("d",), 1, 0, "", b""))
-        deadline = time.monotonic() + 20
-        while transport.problem is None and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(lambda: transport.problem)
         answer = asking.get("/readyz")
         assert (answer.status_code, "the disk of the log is full" in answer.text) == (503, True)
         monkeypatch.undo()
-        while transport.problem is not None and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(lambda: transport.problem is None)
         assert asking.get("/readyz").status_code == 200
     finally:
         transport.close()
 
 
 def test_a_disk_that_hangs_is_said(asking, query, monkeypatch):
-    import asyncio
-
     async def never(events):
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
     event = {"impression_id": shown(asking, query), "doc_id": "d1"}
     monkeypatch.setattr(asking.transport, "record", never)

@@ -6,7 +6,7 @@ import pytest
 schemathesis = pytest.importorskip("schemathesis")
 
 SETTINGS = hypothesis.settings(
-    max_examples=50,
+    max_examples=25,
     deadline=None,
     derandomize=True,
     database=None,

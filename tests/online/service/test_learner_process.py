@@ -1,75 +1,66 @@
 """The learner as a child: started again, ended with its parent, logged as the server."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
+import threading
 
+from dualrank.online.service import learner_process
 from dualrank.online.service.learner_process import LearnerProcess
 from dualrank.online.service.serving import learner_words
 
-
-def wait_until(true, seconds=20.0):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+from ...forks import start_fork
+from ...waiting import wait_until
 
 
-def test_a_learner_that_ends_is_started_again_until_stopped(caplog):
+def test_a_learner_that_ends_is_started_again_until_stopped(caplog, monkeypatch):
+    monkeypatch.setattr(learner_process, "LOOK_EVERY", 0.02)
     starts = []
-    learner = LearnerProcess(["--version"], lambda: starts.append(time.monotonic()), pause=0.05)
+    learner = LearnerProcess(["--version"], lambda: starts.append(1), pause=0.05)
     learner.start()
     wait_until(lambda: len(starts) >= 3)
     learner.stop()
+    wait_until(lambda: "learner" not in [thread.name for thread in threading.enumerate()])
     assert learner.pid is None
     assert "the learner ended with 0" in caplog.text
-    after = len(starts)
-    time.sleep(0.3)
-    assert len(starts) == after
 
 
 PARENT = """
 import os, subprocess, sys, time
 subprocess.Popen([sys.executable, "-c", CHILD, str(os.getpid())])
-time.sleep(60)
+time.sleep(600)
 """
 CHILD = """
-import os, sys, time
+import sys, time
 from dualrank.online.service import learner_process
 learner_process._end_with(int(sys.argv[1]))
-print(os.getpid(), flush=True)
-time.sleep(60)
+print("running", flush=True)
+time.sleep(600)
 """
 
 
 def test_a_learner_does_not_outlive_a_server_that_was_killed():
     code = f"CHILD = {CHILD!r}\n{PARENT}"
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    child = int(parent.stdout.readline())
-    parent.send_signal(signal.SIGKILL)
-    parent.wait()
+    assert parent.stdout.readline() == "running\n"
+    parent.kill()
+    assert parent.communicate() == ("", None)  # the pipe is closed when the child has ended
 
-    def gone():
-        try:
-            os.kill(child, 0)
-        except ProcessLookupError:
-            return True
-        # Whoever takes orphans in may not have asked for its end yet.
-        with open(f"/proc/{child}/stat") as file:
-            return file.read().split()[2] == "Z"
 
-    wait_until(gone)
+LEARNER = """
+import os, runpy, sys
+sys.argv.insert(1, str(os.getppid()))
+sys.modules.pop("dualrank.online.service.learner_process")
+runpy.run_module("dualrank.online.service.learner_process", run_name="__main__")
+"""
 
 
 def test_what_a_learner_says_at_its_end_is_a_line_of_the_log(tmp_path):
-    command = [sys.executable, "-m", "dualrank.online.service.learner_process", str(os.getpid())]
-    words = ["learn", str(tmp_path), "--events", str(tmp_path)]
-    found = subprocess.run([*command, *words], capture_output=True, text=True)
-    assert (found.returncode, found.stdout) == (2, "")
-    (said,) = (json.loads(line) for line in found.stderr.splitlines())
+    files = {"output": tmp_path / "output", "errors": tmp_path / "errors"}
+    learner = start_fork(LEARNER, "learn", tmp_path, "--events", tmp_path, **files)
+    learner.join()
+    assert (learner.exitcode, files["output"].read_text()) == (2, "")
+    (said,) = (json.loads(line) for line in files["errors"].read_text().splitlines())
     assert said["level"] == "warning"
     assert said["message"].startswith(f"{tmp_path}: no folder of versions")
 

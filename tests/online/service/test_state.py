@@ -6,8 +6,10 @@ import re
 
 import pytest
 
+from dualrank.errors import DataError
 from dualrank.online.learner_record import Alarm, LearnerRecord, Round
 from dualrank.online.service.page_files import page_files
+from dualrank.online.service.service_app import make_app
 
 
 def a_round(**more):
@@ -54,7 +56,7 @@ def test_the_stream_tells_everything_once_and_then_what_changed(asking, query, m
                 stopping.set()
         return heard
 
-    first, second = asyncio.run(asyncio.wait_for(listen(), 10))
+    first, second = asyncio.run(listen())
     assert {"live", "versions", "happened", "rounds", "alarms", "counts", "demo"} <= first.keys()
     assert second.keys() == {"time", "counts"}
     assert second["counts"]["impressions"] == 1
@@ -67,11 +69,10 @@ def test_streams_have_an_end_and_a_limit(serving, monkeypatch):
     async def two():
         asking.service.stopping = asyncio.Event()
         async with asking.client() as client:
-            one = asyncio.ensure_future(client.get("/stream"))
-            await asyncio.sleep(0.1)
-            other = await client.get("/stream")
+            both = [asyncio.ensure_future(client.get("/stream")) for _ in range(2)]
+            (other,), (one,) = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             asking.service.stopping.set()
-            return await asyncio.wait_for(one, 5), other
+            return await one, await other
 
     one, other = asyncio.run(two())
     assert one.headers["content-type"].startswith("text/event-stream")
@@ -170,8 +171,6 @@ class Demo:
         return self.values
 
     def change(self, values):
-        from dualrank.errors import DataError
-
         if not isinstance(values, dict) or values.keys() - self.values.keys():
             raise DataError("there is no such knob")
         self.values |= values
@@ -180,8 +179,6 @@ class Demo:
 
 def test_a_demo_has_knobs_for_our_own_page(serving, token):
     """Simulated users are turned without a token, by a page of this service alone."""
-    from dualrank.online.service.service_app import make_app
-
     asking = serving(token=token)
     assert asking.post("/demo", {"eta": 2}).status_code == 404
     asking.service.demo = Demo()
