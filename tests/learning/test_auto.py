@@ -284,25 +284,6 @@ def test_candidates_have_a_checkpoint_each_and_are_counted_together(data, biased
     assert {p.name for p in tmp_path.iterdir()} == {f"run-{n}.safetensors" for n in BY_POSITION}
 
 
-def test_an_interrupted_run_goes_on_to_the_same_model(log, dataset, tmp_path):
-    settings = TrainingSettings(steps=20, batch_size=32, validate_every=5, checkpoint_every=5)
-    options = {"method": "auto", "ranker": DNN((4,)), "settings": settings, "validation": 0.3}
-    whole = fit(log, dataset, **options)
-
-    for at in (10, 30, 60, 80):
-        path = tmp_path / str(at) / "run.safetensors"
-
-        def pull_the_plug(done, total, at=at):
-            if done == at:
-                raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            fit(log, dataset, checkpoint=path, progress=pull_the_plug, **options)
-        resumed = fit(log, dataset, checkpoint=path, **options)
-        assert np.array_equal(resumed.predict(dataset), whole.predict(dataset))
-        assert resumed.training == whole.training
-
-
 def test_rankers_that_do_not_add_up_are_chosen_among(data, biased):
     ranker = DNN((4,), elu_output=True)
     model, candidates = fit_best(biased, data, Plan("auto", ranker, QUICK, validation=0.2))

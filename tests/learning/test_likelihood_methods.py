@@ -181,13 +181,17 @@ def test_what_stands_on_a_ground_or_an_order_needs_a_log(dataset, lists, user):
             fit(source, dataset, method=method, validation=0, settings=QUICK)
 
 
-@pytest.mark.parametrize("method", ["grounded", "grounded-stopping", "imitation"])
-def test_an_interrupted_run_goes_on_to_the_same_model(log, dataset, tmp_path, method):
+@pytest.mark.parametrize(
+    ("method", "moments"),
+    [("grounded", (10, 20, 40)), ("grounded-stopping", (10, 20, 40)), ("imitation", (10, 20)),
+     ("auto", (10, 30, 60, 80))],
+)  # fmt: skip
+def test_an_interrupted_run_goes_on_to_the_same_model(log, dataset, tmp_path, method, moments):
     """Wherever it was interrupted: in the ground, between, or on top of it."""
     settings = replace(QUICK, checkpoint_every=5)
     options = {"method": method, "ranker": DNN((4,)), "settings": settings}
     whole = fit(log, dataset, **options)
-    for at in (10, 20, 40) if method != "imitation" else (10, 20):
+    for at in moments:
         path = tmp_path / f"{at}.safetensors"
 
         def pull_the_plug(done, total, at=at):

@@ -62,27 +62,17 @@ def test_trec_files(tmp_path):
         ("q.jsonl", "{broken", "q.jsonl:1: the line is not a JSON object"),
         ("q.jsonl", '{"query_id": null, "query": "x"}', "query_id is missing in row 1"),
         ("q.parquet", "PAR1", "cannot be read"),
+        ("lists.csv", "query_id,doc_id,grade\na,1,-1\n", "below 0"),
+        ("lists.csv", "query_id,doc_id,grade\na,1,good\n", "not a number"),
+        ("lists.qrels", "a 0 d\n", "lists.qrels:1: found 3 words; a line has 4"),
+        ("lists.csv", "query_id,doc_id\n", "no lists"),
     ],
 )
-def test_bad_queries_are_refused_with_a_reason(tmp_path, name, text, message):
+def test_bad_queries_and_lists_are_refused_with_a_reason(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
+    read = read_pairs if name.startswith("lists") else read_queries
     with pytest.raises(DataError, match=message):
-        read_queries(tmp_path / name)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("l.csv", "query_id,doc_id,grade\na,1,-1\n", "below 0"),
-        ("l.csv", "query_id,doc_id,grade\na,1,good\n", "not a number"),
-        ("l.qrels", "a 0 d\n", "l.qrels:1: found 3 words; a line has 4"),
-        ("l.csv", "query_id,doc_id\n", "no lists"),
-    ],
-)
-def test_bad_lists_are_refused_with_a_reason(tmp_path, name, text, message):
-    (tmp_path / name).write_text(text)
-    with pytest.raises(DataError, match=message):
-        read_pairs(tmp_path / name)
+        read(tmp_path / name)
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -79,23 +79,6 @@ def test_everything_is_recorded_all_along(results):
     assert results.settings["sessions"] == 400 * 256 * 64
 
 
-def test_a_finished_task_is_not_done_again(tmp_path):
-    short = Drift(preset="tiny", steps=MOMENTS, seeds=1)
-    count = 0
-
-    def interrupt():
-        nonlocal count
-        count += 1
-        if count == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(short, tmp_path, finished=interrupt)
-    trained = []
-    run(short, tmp_path, report=lambda index, done, total: trained.append(index))
-    assert set(trained) == {2}
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

@@ -15,19 +15,11 @@ from dualrank.errors import DataError, SettingsError
 
 from .conftest import long_table
 from .reference import happenings
+from .test_days import equal as equal_but_for_examples
 
 
 def equal(one, other):
-    arrays = ("list_of", "clicks", "counts")
-    assert all(np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays)
-    assert np.array_equal(one.lists.documents, other.lists.documents)
-    assert np.array_equal(one.lists.queries, other.lists.queries)
-    for name in ("query_ids", "doc_ids", "query_of_document"):
-        assert np.array_equal(getattr(one.catalogue, name), getattr(other.catalogue, name))
-    assert list(one.columns) == list(other.columns)
-    for name, column in one.columns.items():
-        assert column.names == other.columns[name].names
-        assert np.array_equal(column.codes, other.columns[name].codes)
+    equal_but_for_examples(one, other)
     assert one.reading == other.reading
 
 
