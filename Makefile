@@ -19,7 +19,7 @@ live: $(VENV)/.installed-serve
 # Each test has a limit (pyproject.toml), the whole run one hour, where there is `timeout`. The same
 # examples of property tests in every run; `pytest` alone searches for new ones. One thread for each
 # of the two workers. Files begin in the order of tests/conftest.py, so that both end at once.
-LIMIT := $(if $(shell command -v timeout),timeout --foreground --signal=INT --kill-after=60 3600)
+LIMIT := $(if $(shell command -v timeout 2>/dev/null),timeout --foreground --signal=INT --kill-after=60 3600)
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(LIMIT) $(BIN)/python -m pytest --hypothesis-profile=ci
 IN_TWO := -n 2 --dist loadscope --no-loadscope-reorder
 

@@ -302,11 +302,12 @@ class Shared(Service):
         place = self.folder / "redis"
         place.mkdir(exist_ok=True)
         settings = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
-        redis = subprocess.Popen(
-            ["redis-server", "--port", str(self.redis_port), "--dir", str(place), *settings],
-            stdout=subprocess.DEVNULL,
-        )
+        command = ["redis-server", "--port", str(self.redis_port), "--dir", str(place), *settings]
+        redis = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         while True:
+            # Another connection may have the port for a moment: then Redis ends at once.
+            if redis.poll() is not None:
+                redis = subprocess.Popen(command, stdout=subprocess.DEVNULL)
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.redis_port)) as c:
                 c.sendall(b"PING\r\n")
                 if c.recv(9).startswith(b"+PONG"):

@@ -17,6 +17,8 @@ from dualrank.data.dataset import Dataset
 from dualrank.data.lists import PADDING, top_lists
 from dualrank.report.results import PropensityResult, Results, Run
 
+from .waiting import PATIENCE
+
 LONGEST = (
     "docs/test_printed_blocks.py",
     "cli/test_commands.py",
@@ -272,6 +274,8 @@ def browser():
     quiet = ("background-networking", "component-update", "sync", "gpu")
     flags = ["--headless", "--no-sandbox", *(f"--disable-{each}" for each in quiet)]
     with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=chromium, args=flags)
+        opened = started.chromium.launch(
+            executable_path=chromium, args=flags, timeout=1_000 * PATIENCE
+        )
         yield opened
         opened.close()

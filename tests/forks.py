@@ -20,6 +20,7 @@ FORKS.set_forkserver_preload(
     ["dualrank.cli.app", "dualrank.online.learner.learner", "dualrank.online.service.serving",
      "dualrank.online.events.redis_stream", "pyarrow.parquet", "redis", "uvicorn", "uvloop"]
 )  # fmt: skip
+_STARTED: list[BaseProcess] = []
 _IN_THE_FORK = """
 import os, sys
 for number, path in ((1, output), (2, errors)):
@@ -38,6 +39,7 @@ def start_fork(program: str, *words: object, output: Path, errors: Path) -> Base
     given |= {"output": str(output), "errors": str(errors)}
     process = FORKS.Process(target=exec, args=(_IN_THE_FORK, given), daemon=True)
     process.start()
+    _STARTED.append(process)
     return process
 
 
@@ -51,6 +53,7 @@ def wait_for_answer(process: BaseProcess, output: Path, errors: Path) -> Any:
 
 def end_forks() -> None:
     """Kill all forks that still run."""
-    for process in multiprocessing.active_children():
+    while _STARTED:
+        process = _STARTED.pop()
         process.kill()
         process.join()

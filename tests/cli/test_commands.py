@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,8 @@ import pytest
 import dualrank as dr
 from dualrank.data.letor.reader import read_letor
 from dualrank.learning.checkpoint import read_checkpoint
+
+from ..waiting import wait_until
 
 COMMANDS = (
     "demo",
@@ -378,11 +379,12 @@ def test_sigterm_saves_and_leaves_and_the_same_command_goes_on(
     out = tmp_path / "m"
     checkpoint = out / "checkpoint.safetensors"
     with subprocess.Popen(words(out, 100_000), stderr=subprocess.PIPE, text=True) as process:
-        while not checkpoint.exists():
-            time.sleep(0.05)
-            assert process.poll() is None
-        process.send_signal(signal.SIGTERM)
-        _, err = process.communicate()
+        try:
+            wait_until(lambda: checkpoint.exists() or process.poll() is not None)
+            process.send_signal(signal.SIGTERM)
+            _, err = process.communicate()
+        finally:
+            process.kill()
     assert process.returncode == 143
     assert "asked to stop at" in err
     assert "the same command goes on" in err

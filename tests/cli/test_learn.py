@@ -14,6 +14,8 @@ from ..online.small_site import Events, feature_rows, first_model, make_data, se
 from ..waiting import wait_until
 
 DATA = make_data()
+PROGRAM = f"from dualrank.cli import progress_lines\nprogress_lines.FIRST = 0.0\n{DUALRANK}"
+"""`dualrank` that prints progress at once, where it prints any."""
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +89,7 @@ def start(folder):
     def start():
         words = ("learn", folder / "models", "--events", folder / "events", "--held-out", 0.3)
         files = {"output": folder / "output", "errors": folder / "errors"}
-        return start_fork(DUALRANK, *words, **files)
+        return start_fork(PROGRAM, *words, **files)
 
     yield start
     end_forks()
@@ -114,3 +116,4 @@ def test_a_learner_that_is_killed_goes_on_where_it_was_until_asked_to_stop(comma
     learner.terminate()
     learner.join()
     assert learner.exitcode == 0, errors.read_text()
+    assert "segments learned" not in errors.read_text(), "work without an end shows no progress"

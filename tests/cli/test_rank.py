@@ -148,9 +148,13 @@ def test_a_command_that_is_stopped_leaves_nothing(folder, tmp_path, stopped, cod
         env={**os.environ, "TMPDIR": str(scratch)},
         stdout=subprocess.PIPE,
     ) as process:
-        assert process.stdout.readline() == b"halfway\n"
-        assert list(scratch.iterdir()) != []
-        process.send_signal(stopped)
+        try:
+            assert process.stdout.readline() == b"halfway\n"
+            assert list(scratch.iterdir()) != []
+            process.send_signal(stopped)
+            process.wait()
+        finally:
+            process.kill()
     assert process.returncode == code
     assert list(here.iterdir()) == []
     assert list(scratch.iterdir()) == []

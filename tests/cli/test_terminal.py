@@ -149,10 +149,9 @@ def test_later_workers_are_silent(monkeypatch, capsys, terminal):
 
 
 @shows_progress("looking deeper")
-def look_deeper(progress=None):
-    for done in range(5):
-        progress(done, 5)
-        time.sleep(0.02)
+def look_deeper(wait, progress=None):
+    progress(1, 5)
+    wait()
 
 
 @pytest.mark.parametrize(("patience", "seen"), [(0.0, True), (60.0, False)])
@@ -161,14 +160,18 @@ def test_long_work_that_no_command_names_shows_itself(monkeypatch, capsys, patie
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr("dualrank.cli.terminal.PATIENCE", patience)
-    with one_bar("estimating"):
-        look_deeper()
-    within = capsys.readouterr().err
-    assert "estimating" in within
-    assert ("looking deeper" in within) == seen
-    with show_progress(partial(one_bar, waits=True)):
-        look_deeper()
-    assert ("looking deeper" in capsys.readouterr().err) == seen
+    shown = []
+
+    def is_shown():
+        shown.append(capsys.readouterr().err)
+        return "looking deeper" in "".join(shown)
+
+    wait = partial(wait_until, is_shown) if seen else partial(time.sleep, 0.3)
+    for bar in (one_bar("estimating"), show_progress(partial(one_bar, waits=True))):
+        with bar:
+            look_deeper(wait)
+        assert is_shown() == seen
+        shown.clear()
 
 
 def test_the_bars_of_a_command_are_gone_when_it_has_ended(command, monkeypatch):

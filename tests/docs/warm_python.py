@@ -118,7 +118,7 @@ def run_command(name: str, words: list[str]) -> None:
         from dualrank.cli.process import run
 
         run()
-    if name == "page":
+    elif name == "page":
         import run_page
 
         run_page.run_page(Path(words[0]))
@@ -131,8 +131,8 @@ def start(asked: socket.socket, others: list[socket.socket]) -> int:
     """Fork for the command that is asked for; return the number of the process."""
     header, files, *_ = socket.recv_fds(asked, HEADER, 3)
     said = b""
-    while len(said) < int.from_bytes(header, "big"):
-        said += asked.recv(1 << 16)
+    while len(said) < int.from_bytes(header, "big") and (part := asked.recv(1 << 16)):
+        said += part
     child = os.fork()
     if child == 0:
         os.setpgid(0, 0)
@@ -140,13 +140,13 @@ def start(asked: socket.socket, others: list[socket.socket]) -> int:
             os.dup2(file, number)
         for each in (asked, *others):
             each.close()
-        name, words, folder, environment = json.loads(said)
-        os.environ.clear()
-        os.environ.update(environment)
-        os.chdir(folder)
-        sys.path[0] = ""
         code = 1
         try:
+            name, words, folder, environment = json.loads(said)
+            os.environ.clear()
+            os.environ.update(environment)
+            os.chdir(folder)
+            sys.path[0] = ""
             run_command(name, words)
             code = 0
         except SystemExit as end:

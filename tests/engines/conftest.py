@@ -13,6 +13,11 @@ from dualrank.rankers.forest import LEAF, Forest
 from dualrank.rankers.trees import TreeRanker
 
 
+def named(row):
+    """Return the features of a document by name."""
+    return {f"f{i + 1}": value for i, value in enumerate(row)}
+
+
 def stored(forest, inputs):
     """A ranker of trees that has learned already."""
     ranker = TreeRanker(inputs)

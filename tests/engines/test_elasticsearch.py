@@ -13,6 +13,8 @@ from dualrank.engines import export
 from dualrank.errors import SettingsError
 from dualrank.rankers.network import DNN, Linear
 
+from .conftest import named
+
 TESTS = {"lt": lambda x, t: x < t, "lte": lambda x, t: x <= t}
 
 
@@ -31,10 +33,6 @@ def score(trained_model, document):
             node = nodes[node["left_child"] if left else node["right_child"]]
         total += float(np.sum(node["leaf_value"]))
     return total
-
-
-def named(row):
-    return {f"f{i + 1}": value for i, value in enumerate(row)}
 
 
 @pytest.mark.parametrize("how", ["random", "grown"])

@@ -10,6 +10,8 @@ from dualrank.errors import SettingsError
 from dualrank.rankers.network import DNN, Linear
 from dualrank.rankers.ranking_svm import RankingSVM
 
+from .conftest import named
+
 F = np.float32
 
 
@@ -41,10 +43,6 @@ def score_linear(body, document):
             x = (x - F(norm["mean"])) / F(norm["standard_deviation"])
         total += F(weight) * x
     return total
-
-
-def named(row):
-    return {f"f{i + 1}": value for i, value in enumerate(row)}
 
 
 @pytest.mark.parametrize("how", ["random", "grown"])

@@ -12,6 +12,8 @@ from dualrank.errors import SettingsError
 from dualrank.rankers.network import DNN, Linear
 from dualrank.rankers.ranking_svm import RankingSVM
 
+from .conftest import named
+
 F = np.float32
 UNITS = {
     "identity": lambda a: a,
@@ -68,10 +70,6 @@ def score_trees(model, document):
             node = node["left"] if goes_left else node["right"]
         total += F(tree["weight"]) * F(node["value"])
     return total
-
-
-def named(row):
-    return {f"f{i + 1}": value for i, value in enumerate(row)}
 
 
 @pytest.mark.parametrize("how", ["random", "grown"])

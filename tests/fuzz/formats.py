@@ -11,16 +11,7 @@ from typing import Any
 from . import readings, seals
 from .mutations import BYTES, TEXT, Mutation
 from .seeds import CHECKPOINTS, CLICK_MODELS, EXPORTS, RANKERS
-from .structures import (
-    ARCHIVE,
-    ARRAY,
-    JSON,
-    JSON_LINES,
-    PARQUET,
-    TENSORS,
-    gzipped,
-    zstandard,
-)
+from .structures import ARCHIVE, ARRAY, JSON, JSON_LINES, PARQUET, TENSORS, gzipped, zstandard
 
 _MUTATIONS: dict[str, tuple[Mutation, ...]] = {
     ".parquet": PARQUET,

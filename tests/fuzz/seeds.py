@@ -339,10 +339,8 @@ def _click_models(folder: Path) -> None:
         fitted = dr.click_model(name).fit(clicks())
         for suffix in ("parquet", "json"):
             fitted.save(_place(folder, f"click-model-{name}-{suffix}", f"model.{suffix}"))
-    shutil.copy(
-        FIRST_CUT / "click-model-ubm.parquet",
-        _place(folder, "click-model-first-cut", "model.parquet"),
-    )
+    first_cut = _place(folder, "click-model-first-cut", "model.parquet")
+    shutil.copy(FIRST_CUT / "click-model-ubm.parquet", first_cut)
     user = {"model": "dbn", "epsilon": 0.1, "satisfaction": 0.8, "continuation": 0.9}
     _text(folder, "user-dbn", "user.json", json.dumps(user))
     rows = [[0.9], [0.8, 0.6], [0.7, 0.5, 0.4], [0.6, 0.5, 0.4, 0.3]]
@@ -360,19 +358,15 @@ def _pages(folder: Path) -> None:
         sink = io.BytesIO()
         writer = WARCWriter(sink, gzip=packed)
         for row in rows:
-            headers = StatusAndHeaders(
-                "200 OK", [("Content-Type", "text/html")], protocol="HTTP/1.1"
+            headers = StatusAndHeaders("200 OK", [("Content-Type", "text/html")], "HTTP/1.1")
+            record = writer.create_warc_record(
+                row["url"],
+                "response",
+                payload=io.BytesIO(row["html"].encode()),
+                http_headers=headers,
+                warc_headers_dict={"WARC-Date": "2024-01-01T00:00:00Z"},
             )
-            page = io.BytesIO(row["html"].encode())
-            writer.write_record(
-                writer.create_warc_record(
-                    row["url"],
-                    "response",
-                    payload=page,
-                    http_headers=headers,
-                    warc_headers_dict={"WARC-Date": "2024-01-01T00:00:00Z"},
-                )
-            )
+            writer.write_record(record)
         name = "pages.warc.gz" if packed else "pages.warc"
         _place(folder, "warc-gz" if packed else "warc", name).write_bytes(sink.getvalue())
     _text(folder, "pages-jsonl", "pages.jsonl", _lines(rows))

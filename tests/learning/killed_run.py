@@ -1,9 +1,7 @@
-"""Train a tiny problem, or continue: `killed_run.py FOLDER`."""
+"""Train a tiny problem, or continue."""
 
 import signal
-import sys
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -48,7 +46,3 @@ def train(folder, last_step=None):
         checkpoint=folder / "checkpoint",
         progress=wait_at_the_end,
     ).save(folder / "model")
-
-
-if __name__ == "__main__":
-    train(Path(sys.argv[1]))

@@ -41,12 +41,7 @@ def learn(steps, checkpoint=None, progress=None):
         device="cpu",
     )
     model = fit(
-        log,
-        data,
-        ranker=DNN((3,)),
-        settings=settings,
-        checkpoint=checkpoint,
-        progress=progress,
+        log, data, ranker=DNN((3,)), settings=settings, checkpoint=checkpoint, progress=progress
     )
     return {"scores": model.predict(data), "examination": model.propensity.examination}
 

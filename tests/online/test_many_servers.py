@@ -76,7 +76,8 @@ def test_two_servers_and_a_learner_on_redis_are_killed_and_nothing_is_lost(tmp_p
         wait(lambda: max(shared.versions().note().versions) > latest)
 
     def version_at(port):
-        return services.post(port, "/rank", world.query(0))[1]["version"]
+        answer = services.post(port, "/rank", world.query(0))[1]
+        return answer and answer["version"]
 
     client.start()
     try:

@@ -42,6 +42,7 @@ def test_two_processes_give_the_results_of_one(experiment, results):
             expected = pytest.approx(one.propensity.examination, rel=1e-4)
             assert two.propensity.examination == expected
     assert parallel.settings == results.settings
+    assert parallel.significance.keys() == results.significance.keys()
     assert len(finished) == len(experiment.tasks()) == 14
     assert {index for index, _, _ in heard} <= set(range(14))
     assert all(done <= total for _, done, total in heard)

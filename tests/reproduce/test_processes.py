@@ -69,12 +69,15 @@ def test_however_it_is_ended_no_worker_stays_behind(tmp_path, how):
     with subprocess.Popen(
         [sys.executable, script, "endless"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
-        assert [process.stdout.readline() for _ in range(2)] == [b"working\n"] * 2
-        workers = descendants(process.pid)
-        assert len(workers) >= 2
-        process.send_signal(how)
-        # The pipes close when the last of them has gone.
-        _, err = process.communicate()
+        try:
+            assert [process.stdout.readline() for _ in range(2)] == [b"working\n"] * 2
+            workers = descendants(process.pid)
+            assert len(workers) >= 2
+            process.send_signal(how)
+            # The pipes close when the last of them has gone.
+            _, err = process.communicate()
+        finally:
+            process.kill()
     codes = {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -signal.SIGKILL}
     assert process.returncode == codes[how]
     if how == signal.SIGTERM:

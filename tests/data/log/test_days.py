@@ -27,6 +27,7 @@ from dualrank.data.log.read_log import read_log
 from dualrank.data.log.saved import KEY, write_log
 from dualrank.errors import DataError, SettingsError
 
+from ...forks import FORKS
 from .conftest import COLUMNS, long_table
 
 NAMES = (*COLUMNS, "timestamp", "device", "client_id", "purchase", "dwell_time")
@@ -384,36 +385,33 @@ def test_a_day_with_a_forged_note_is_refused(folder, changes, sentence):
         read_log(folder.folder)
 
 
+def add(folder, log, how, writer=pq.ParquetWriter.write_table):
+    pq.ParquetWriter.write_table = writer
+    with folder.held():
+        folder.add("2026-11-04", log, how, ())
+
+
+def write_and_die(*given, write=pq.ParquetWriter.write_table):
+    write(*given)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def test_a_killed_process_leaves_the_folder_as_it_was(folder):
     before, names = read_log(folder.folder), folder.names
     how = LogOptions(**OPTIONS, periods=0)
     log = read_log(long_table(dated(4)["2026-11-04"], NAMES), options=how)
 
-    def add():
-        with folder.held():
-            folder.add("2026-11-04", log, how, ())
-
-    child = os.fork()
-    if child == 0:
-        written = pq.ParquetWriter.write_table
-
-        def write_and_die(*given):
-            written(*given)
-            os.kill(os.getpid(), signal.SIGKILL)
-
-        pq.ParquetWriter.write_table = write_and_die
-        try:
-            add()
-        finally:
-            os._exit(1)
-    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    killed = FORKS.Process(target=add, args=(folder, log, how, write_and_die))
+    killed.start()
+    killed.join()
+    assert killed.exitcode == -signal.SIGKILL
     left = {path.name for path in folder.folder.iterdir()}
     assert len(left) == 5, "three days, a lock of nobody, and a file that nobody reads"
     equal(read_log(folder.folder), before)
     with folder.held():
         assert folder.names == names
     assert len(list(folder.folder.iterdir())) == 3
-    add()
+    add(folder, log, how)
     assert folder.names == [*names, "2026-11-04"]
 
 

@@ -60,14 +60,19 @@ def test_a_stopped_command_ends_like_all_others(tmp_path, folder, number, code):
 def test_what_a_killed_process_left_is_removed_by_the_next(folder):
     child = os.fork()
     if child == 0:
-        kept = ScratchFolder()
-        (kept.path / "spilled").touch()
-        os.kill(os.getpid(), signal.SIGSTOP)
-    os.waitpid(child, os.WUNTRACED)
-    with ScratchFolder():
-        assert len(list(folder.iterdir())) == 2, "what is in use stays"
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+        try:
+            kept = ScratchFolder()
+            (kept.path / "spilled").touch()
+            os.kill(os.getpid(), signal.SIGSTOP)
+        finally:
+            os._exit(1)
+    try:
+        assert os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1])
+        with ScratchFolder():
+            assert len(list(folder.iterdir())) == 2, "what is in use stays"
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
     (left,) = folder.iterdir()
     assert left.name.startswith(PREFIX)
     # The clock was set back: what is left seems to be of tomorrow.

@@ -15,6 +15,7 @@ from dualrank.data.shards.sharded_log import ShardedLog, is_sharded
 from dualrank.data.shards.splitting import write_shards
 from dualrank.errors import DataError, SettingsError
 
+from ...forks import FORKS
 from .conftest import OPTIONS, files_of
 
 
@@ -128,24 +129,27 @@ def test_an_interrupt_while_the_earlier_log_is_deleted_leaves_the_new_one(
     assert not (sharded.folder / ".dualrank-unfinished").exists()
 
 
+def write_and_die(folder, at):
+    """Replace a log, and die at the rename of this number."""
+    rename, calls = os.rename, []
+
+    def rename_or_die(*paths):
+        calls.append(paths)
+        if len(calls) == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        rename(*paths)
+
+    log = ShardedLog.open(folder).read()
+    os.rename = rename_or_die
+    write_shards(log, folder, 2)
+
+
 @pytest.mark.parametrize(("at", "is_whole"), [(1, True), (3, False)])
 def test_a_killed_writer_leaves_the_log_or_none(files, sharded, at, is_whole):
-    log, child = sharded.read(), os.fork()
-    if child == 0:
-        rename, calls = os.rename, []
-
-        def killed(*paths):
-            calls.append(paths)
-            if len(calls) == at:
-                os.kill(os.getpid(), signal.SIGKILL)
-            rename(*paths)
-
-        os.rename = killed
-        try:
-            write_shards(log, sharded.folder, 2)
-        finally:
-            os._exit(1)
-    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    killed = FORKS.Process(target=write_and_die, args=(sharded.folder, at))
+    killed.start()
+    killed.join()
+    assert killed.exitcode == -signal.SIGKILL
     assert is_sharded(sharded.folder) == is_whole
     if is_whole:
         assert ShardedLog.open(sharded.folder).digest == sharded.digest

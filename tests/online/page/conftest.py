@@ -218,6 +218,7 @@ def watch(watched):
     """Load an address, and wait until the page follows the service."""
 
     def watch(address):
+        watched.page.context.set_offline(False)
         watched.page.goto("about:blank")
         watched.complaints.clear()
         watched.hosts.clear()
