@@ -27,7 +27,7 @@ test: check
 	$(PYTEST) $(IN_TWO) --durations=10
 
 # For the inner loop: without these folders, and without tests that are marked as slow.
-NOT_QUICK := cli data/shards docs fuzz online pages report reproduce spark
+NOT_QUICK := cli data/log data/shards docs fuzz online pages report reproduce spark
 test-quick: $(VENV)/.installed-dev
 	$(PYTEST) $(IN_TWO) -m "not slow" $(addprefix --ignore=tests/,$(NOT_QUICK))
 
